@@ -13,8 +13,8 @@ from .state import releases
 
 
 def runs(paths: Paths, name: str, number: int) -> bool:
-    """Whether systemd runs the release, or starts it, from the files of the release. Raises ReleaseError,
-    SystemdError."""
+    """Whether the release is the active one, its installed files are sound, and systemd runs or starts its unit.
+    Raises ReleaseError, SystemdError."""
     return (
         releases.active_number(paths, name) == number
         and systemd.active_state(unit_name(name)) in systemd.RUNNING
@@ -38,8 +38,8 @@ def run(paths: Paths, name: str, number: int) -> None:
 
 
 def restart(paths: Paths, name: str, number: int) -> None:
-    """Install a release, and have systemd restart the instance with it. For the process of the unit itself, which
-    could not wait for its own end.
+    """Install a release, and have systemd restart the instance with it. The caller is a process of the unit:
+    the restart ends this process, so the function does not wait.
 
     Raises ReleaseError, SystemdError and OSError.
     """

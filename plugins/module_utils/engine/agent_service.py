@@ -55,7 +55,7 @@ def problem_with(address: str, port: int, agent: int) -> str:
 
 
 def outdated(paths: Paths, started: int) -> bool:
-    """Whether the agent's files are younger than its process.
+    """Whether the agent's files are younger than the agent's process.
 
     `started` is the start of the process in microseconds of the monotonic clock; files have times of the wall clock. A
     file from the future does not count: the clock was set back.
@@ -130,7 +130,7 @@ class Units:
             systemd.systemctl("restart", *self.timers_to_restart)
 
     def diff(self) -> dict[str, str]:
-        """The texts of the units that change. Of the settings of swaps, only that they change: they have prompts."""
+        """The texts of the units that change. The text of the swap settings is left out, because it has prompts."""
         settings = f"{self.paths.swap_settings}:\n" if self.settings_due else ""
         before = f"{settings}(not shown)\n" if settings and self._had_settings else settings
         after = f"{settings}(not shown, changed)\n" if settings else ""

@@ -30,8 +30,8 @@ class Place:
 
 
 def place(paths: Paths, name: str, origin: int, target: int) -> Place:
-    """Where the bridge, an engine of the target, fits: first together with the engine of the origin, and then together
-    with the next engine of the target. Raises ReleaseError, OSError."""
+    """Where a bridge fits. The bridge runs release `target`: first together with the engine of release `origin`, then
+    together with the instance's next engine. Raises ReleaseError, OSError."""
     hardware = plans.Hardware(paths.root)
     wanted = releases.load(paths, name, target)
     if wanted.accelerator == "cpu":
@@ -64,7 +64,7 @@ def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None
 
 
 def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.Hardware) -> dict[str, Any]:
-    """Whether a release would fit on these GPUs, if they were empty."""
+    """The plan of a release on these GPUs, as if they were empty."""
     variables = environment.read_file(paths.release(release.instance, release.number) / releases.ENV_FILE)
     engine = plans.Engine(
         model=release.model,

@@ -18,8 +18,8 @@ from .release import Release
 from .state import history, pins, releases
 
 NOTHING, START, UPDATE = "none", "start", "update"
-"""The wanted release runs; the instance does not run, and `site` starts it; another release runs, and `update_model`
-replaces it."""
+"""NOTHING: the wanted release runs. START: the instance does not run, and `site` starts it. UPDATE: another release
+runs, and `update_model` replaces it."""
 
 _NUMBER = re.compile(r"release[ =]\d+")
 """The number of a release, which differs in every release."""
@@ -35,8 +35,8 @@ class Texts:
 
 @dataclass(frozen=True)
 class Change:
-    """`active` is the release whose unit is installed; None: no unit is. `desired` is the release that must run; None:
-    a new release, which is not staged."""
+    """`active` is the release whose unit is installed; None without a unit. `desired` is the release that must run;
+    None for a new release, which is not staged."""
 
     action: str
     active: int | None

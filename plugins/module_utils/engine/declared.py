@@ -37,13 +37,13 @@ class Declared:
     instances: tuple[Instance, ...]
     """The present instances without a mistake, with their GPUs."""
     problems: tuple[Problem, ...]
-    """Every mistake in registry and instances."""
+    """Every mistake in model registry and instances."""
     warnings: tuple[str, ...]
     """Input that works, but perhaps not as its author expects, such as deprecated flags."""
     models: Mapping[str, Any]
     """The model registry as it was declared."""
     own_catalogues: Mapping[str, Catalogue] = field(default_factory=dict)
-    """The flags of the engine in images that single instances have, by image."""
+    """The flags of the engine in each image that an instance names itself, by image."""
 
     @classmethod
     def read(
@@ -56,8 +56,9 @@ class Declared:
     ) -> Declared:
         """Read a model registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
-        Without a version of the engine, the flags of the newest version count. `own_versions` has the version of each
-        image that single instances have: the entries that these instances serve are checked against the image's flags.
+        Without a version of the engine, the flags of the newest version count. `own_versions` has the
+        engine's version in each image that an instance names itself: the entries of such an instance are checked
+        against the flags of this version.
         Mistakes are collected, not raised: the module engine_plan reports them before anything changes, and `require`
         raises them.
         """
@@ -107,8 +108,8 @@ class Declared:
 def _checked(
     models: Any, instances: Sequence[Any], registry: Registry, own_catalogues: Mapping[str, Catalogue]
 ) -> Registry:
-    """The registry with the problems and warnings of each entry by the image that serves it. An entry keeps its own
-    problems and warnings if no instance serves it, or if an instance without an image of its own does."""
+    """The model registry. Each entry has the problems and warnings for the images of the instances that need it. The
+    site's image counts for an entry that no instance needs."""
     if not own_catalogues or not isinstance(models, Mapping):
         return registry
     images: dict[str, set[str]] = {}

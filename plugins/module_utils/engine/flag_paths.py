@@ -122,7 +122,7 @@ def place(
 
 
 def _stored(path: str, settings: Settings) -> bool:
-    """Whether a container has a path anyway."""
+    """Whether a container has a path without a further mount."""
     roots = filter(None, (settings.store_path, settings.fast_path))
     return any(path == root or path.startswith(f"{root}/") for root in roots)
 

@@ -37,7 +37,7 @@ SIMPLE_SIGNATURE = "dev.cosignproject.cosign/signature"
 BUNDLE = "application/vnd.dev.sigstore.bundle"
 BUNDLE_STATEMENT, BUNDLE_PREDICATE = "application/vnd.in-toto+json", "https://sigstore.dev/cosign/sign/v1"
 ARTIFACTS = (BUNDLE, "application/vnd.dev.cosign.artifact.sig.", "application/vnd.oci.empty.")
-"""The types of the referrers that can have a signature: of cosign 3, and of cosign 2 with --registry-referrers-mode.
+"""Beginnings of the types of referrers that can have a signature: cosign 3 and cosign 2 --registry-referrers-mode.
 
 Where cosign itself writes the list of referrers, it gives its bundles the third type.
 """

@@ -12,7 +12,7 @@ from ..core.paths import Paths, unit_name
 from .state import history, releases
 
 SWAP_SECONDS = 30
-"""The duration of a swap without drain and load: the stop, and the probe before the engine gets requests."""
+"""How long a swap takes without drain and load: for the stop, and for the probe before the engine gets requests."""
 
 MARGIN = 1.1
 """A factor: a load may take up to 1.1 times as long as the last one."""
@@ -21,7 +21,7 @@ _BEGAN, _READY = "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotoni
 
 
 def seconds(name: str) -> float | None:
-    """From the start of the unit to the first answer; None where the instance does not serve. Raises SystemdError.
+    """From the unit's start to the first answer; None where the unit is not active. Raises SystemdError.
 
     systemd's monotonic times are microseconds, 0 for never.
     """

@@ -28,7 +28,7 @@ RESERVED_SHARE, RESERVED_LEAST = 0.05, 4 * GIB
 """What a limit leaves for the node itself (systemd, dockerd, the agent, exporters), but at most half of its memory."""
 
 CHECK = "host_memory"
-"""The name of these checks: what they find does not depend on an estimate."""
+"""The name of the checks of memory limits. Their results do not depend on an estimate."""
 
 _UNITS: Mapping[str, int] = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE = re.compile(r"(\d{1,18})([bkmg]?)", re.IGNORECASE)

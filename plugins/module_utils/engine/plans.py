@@ -78,7 +78,7 @@ def deciding(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class Hardware:
-    """The devices that engines of this node compute on. `named`: other GPUs instead, which need not exist."""
+    """The devices that engines of this node compute on. `named`: GPUs to use instead, which need not exist."""
 
     def __init__(self, root: Path, named: Sequence[Device] | None = None) -> None:
         self.named = named
@@ -183,6 +183,6 @@ def _words(flags: Mapping[str, int]) -> list[str]:
 
 
 def verdict(plans: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Whether all engines fit: False where one does not fit, else None where this is unknown of one."""
+    """True if all engines fit, False if one does not fit, else None: for one, it is unknown."""
     verdicts = {one["ok"] for one in plans}
     return False if False in verdicts else None if None in verdicts else True

@@ -401,14 +401,14 @@ def gang_parts(
     settings: Settings,
     network: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What all members of a gang must share in their releases. Each member may have other GPUs and containers."""
+    """What the releases of all members of a gang must share. GPUs and settings of containers may differ."""
     model, port = instance.model, instance.port
     environment = {**network, **settings.environment}
     return digest.parts(gang, image, model, revision, port, arguments, environment, adapters.get())
 
 
 def _rank(gang: Gang, flags: Mapping[str, Any]) -> Rank:
-    """The place of an engine, without what only its environment has."""
+    """The place of an engine in its gang. Without `network` and `secret`, which render() adds."""
     return Rank(
         gang.rank,
         nodes=gang.world,

@@ -27,7 +27,7 @@ class Terms:
     speed_bound: float = defaults.SWAP_SPEED_BOUND
     """The least tokens per second of a single request, as a share of the release before; 0: do not judge the speed."""
     watch_speed_bound: float = defaults.SWAP_WATCH_SPEED_BOUND
-    """The same under the clients' load, while the release is watched."""
+    """The least speed under the clients' load while the release is watched, as a share of the release before."""
     error_share: float = defaults.SWAP_ERROR_SHARE
     """The share of a watched release's requests that may fail."""
     force: bool = False

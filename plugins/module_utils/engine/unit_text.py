@@ -23,7 +23,7 @@ READ_ONLY = ("--read-only", "--tmpfs=/tmp:exec")
 compile in /tmp."""
 
 PREPARE_TIMEOUT = 120
-"""Seconds for the unit's commands before the engine starts."""
+"""Seconds for the unit's commands before the supervisor starts."""
 
 CLEAN_UP = 30
 """Seconds that systemd gives the supervisor to clean up after the kill of an engine that hangs."""

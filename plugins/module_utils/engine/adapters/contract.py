@@ -52,7 +52,7 @@ class Rank:
     """The place of an engine in a gang."""
 
     number: int
-    """0 leads."""
+    """0 for the leader."""
     nodes: int
     """The number of members."""
     address: str
@@ -185,13 +185,13 @@ class ArgumentCheck:
     question: str
     """Python for the image. Its arguments are those of the engine. Exit code 0: the engine takes them."""
     seconds: int
-    """The most that the answer takes."""
+    """The most seconds that the answer takes."""
     no_result: int
     """The exit code that means that this version of the engine cannot be asked."""
     caches: tuple[str, ...]
     """Variables with directories that the question must not share with an engine that serves."""
     reason: re.Pattern[str]
-    """How the line of the output begins that has the reason of a refusal."""
+    """Matches the beginning of the line of output that has the reason of a refusal."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class PathFlag:
     words: frozenset[str] = frozenset()
     """Values that are no path."""
     inline: str = ""
-    """Characters of a value that is the content itself, and no path."""
+    """A value with one of these characters is the content itself, and no path."""
     hub: bool = False
     """Whether the engine also takes a hub's name, which no offline engine can load."""
 
@@ -294,9 +294,10 @@ class Adapter:
     gangs: Gangs
     config_file: ConfigFile
     requests: Mapping[str, Request]
-    """By task. A task that is missing is one that the engine cannot serve."""
+    """The smallest request by task. The engine cannot serve a task that is missing."""
     questions: Mapping[str, Question]
-    """By task: EMBED, SCORE, REWARD and CLASSIFY. Golden prompts of GENERATE are chats, those of TRANSCRIBE files."""
+    """The requests of golden prompts, by task: EMBED, SCORE, REWARD and CLASSIFY. Golden prompts of GENERATE are
+    chats, those of TRANSCRIBE files."""
     transcription: Callable[[str, str, bytes, str], Body]
     """The body of a request of TRANSCRIBE, from the model's name, the name and the bytes of a file, and the language;
     empty: unknown."""

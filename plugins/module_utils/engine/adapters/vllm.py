@@ -100,7 +100,7 @@ ADAPTER_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """MaxLoRARanks in vllm/config/lora.py of vLLM 0.32.0."""
 
 _SECONDS = 300
-"""The most that a check of the arguments takes. Measured: 10 s on an idle machine, 50 s while two engines load."""
+"""The longest time of a check of the arguments. Measured: 10 s on an idle machine, 50 s while two engines load."""
 
 _UNKNOWN_PLACE = 64
 """Exit code where a version of vLLM has its parser in another place."""
@@ -154,7 +154,7 @@ ADAPTER = Adapter(
         api_key=_API_KEY,
         public=frozenset({"VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "RAY_AUTH_TOKEN_PATH"}),
         deciding=(variables.CPU_CACHE, variables.LONGER),
-        # ParallelConfig in vllm/config/parallel.py reads them where an entry has no data-parallel-size.
+        # ParallelConfig in vllm/config/parallel.py reads these variables if an entry has no data-parallel-size.
         ranks=frozenset(f"VLLM_DP_{name}" for name in ("SIZE", "RANK", "RANK_LOCAL", "MASTER_IP", "MASTER_PORT")),
     ),
     gangs=Gangs(
@@ -203,7 +203,7 @@ ADAPTER = Adapter(
         seconds=_SECONDS,
         no_result=_UNKNOWN_PLACE,
         caches=("HOME", "VLLM_CACHE_ROOT"),
-        # In a traceback, in pydantic's words, and in the parser's words.
+        # A line of pydantic, the last line of a traceback, or a line of the parser.
         reason=re.compile(r"^(?:Value error, |[\w.]*(?:Error|Exception): |vllm: error: |.*?: error: )"),
     ),
     log=LOG,

@@ -19,7 +19,7 @@ from .contract import Executor, Rank
 SECRET = "INFERENCE_RAY_TOKEN"
 
 PORTS = 128
-"""Ray gets this many ports, from the port at which the engines find each other."""
+"""The number of Ray's ports. The first is the port at which the engines find each other."""
 
 OPENED = 120
 """How many of these ports other members reach, counted from the first: those of head, node, objects and workers."""
@@ -31,7 +31,7 @@ _LOCAL = {
     "dashboard-agent-listen-port": OPENED + 2,
     "metrics-export-port": OPENED + 3,
 }
-"""Ports that only processes of the same container need, counted from the first port."""
+"""Ports that only processes of the same container need, as distances from the first port."""
 
 _CLIENTS = OPENED + 4
 """The port of the head for Ray's clients, which Ray always opens."""
@@ -42,7 +42,7 @@ _OBJECT_STORE = 128 * 1024**2
 """Bytes of /dev/shm for Ray's objects. Engines exchange no large objects by Ray."""
 
 _TRIES = 20
-"""Starts of a follower's Ray node: until the leader's node has registered, each of them fails."""
+"""How often a follower starts its Ray node at most. Each start fails until the leader's Ray node has registered."""
 
 _VERSION = """\
 import sys
@@ -89,7 +89,7 @@ def _environment(rank: Rank) -> dict[str, str]:
         "RAY_memory_monitor_refresh_ms": "0",
         # On a busy node, the default of a few seconds is too short.
         "RAY_raylet_start_wait_time_s": "240",
-        # For the list of variables that stay on the leader.
+        # The directory with the list of variables that stay on the leader.
         "VLLM_CONFIG_ROOT": rank.directory,
     }
 

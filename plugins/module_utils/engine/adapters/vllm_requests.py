@@ -168,7 +168,7 @@ REQUESTS: Mapping[str, Request] = {
     TOKEN_EMBED: _pooling("embedding"),
     TOKEN_CLASSIFY: _pooling("class"),
 }
-"""By task."""
+"""The smallest request of each task."""
 
 
 def _embeddings(model: str, prompt: str, texts: Sequence[str]) -> Body:
@@ -207,7 +207,7 @@ QUESTIONS: Mapping[str, Question] = {
     REWARD: Question(_POOLING, _rewards, _reward),
     CLASSIFY: Question("/classify", lambda model, prompt, _texts: _input(model, prompt), _label),
 }
-"""By task."""
+"""The requests of golden prompts, by task."""
 
 PATHS: Mapping[str, tuple[str, ...]] = {
     GENERATE: ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"),
@@ -217,4 +217,4 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     CLASSIFY: ("/classify", _POOLING),
     **dict.fromkeys((REWARD, TOKEN_EMBED, TOKEN_CLASSIFY), (_POOLING,)),
 }
-"""By task. Source: the functions of these paths below vllm/entrypoints."""
+"""The paths for clients, by task. Source: the functions of these paths below vllm/entrypoints."""

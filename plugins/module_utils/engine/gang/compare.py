@@ -40,8 +40,8 @@ def report(gang: Gang, shared: Mapping[str, Any], devices: Sequence[str], networ
 def differences(reports: Sequence[Mapping[str, Any]], node: str) -> list[str]:
     """Every difference between a node and the other members of its gangs, for an operator.
 
-    A gang is compared with its leader, or else with the first member that has reported. Only this member gets the
-    differences, so that a run reports each once.
+    The other members are compared with the leader, or, if it has not reported, with the reporting member of the lowest
+    rank. The result is empty for all other nodes, so that a run reports each difference once.
     """
     gangs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in reports:

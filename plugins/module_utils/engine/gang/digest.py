@@ -47,7 +47,7 @@ def parts(
 
 
 def digest(shared: Mapping[str, Any], name: str) -> str:
-    """The digest of `parts`, of the gang with this name."""
+    """The digest of the gang with this name. `shared` is the result of parts()."""
     return _hash(json.dumps([name, shared], sort_keys=True, separators=(",", ":")))
 
 

@@ -27,7 +27,7 @@ from .plan import ONE_NODE, Span
 from .site import Site
 
 PORT_RANGE_FILE = f"proc/sys/{PORT_RANGE.replace('.', '/')}"
-"""The first and the last port that the kernel gives to connections. Source: ip-sysctl.rst of the kernel."""
+"""The file with the first and last port that the kernel gives to connections. Source: the kernel's ip-sysctl.rst."""
 
 KEY_LENGTH = 16
 """The least number of characters of the channel's key."""

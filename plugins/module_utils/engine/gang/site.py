@@ -32,7 +32,7 @@ class Host:
     """What a member of a gang declares."""
 
     address: str = ""
-    """Empty: no variable has it."""
+    """Empty if no variable has an address."""
     variable: str = ADDRESSES[0]
     """The variable that has the address."""
     instances: tuple[Any, ...] = ()

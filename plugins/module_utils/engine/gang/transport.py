@@ -42,8 +42,8 @@ class Transport:
         return cls({name: nccl.Node.from_dict(one) for name, one in (value.get("nodes") or {}).items()}, options)
 
     def members(self, paths: Paths, name: str, names: Sequence[str]) -> dict[str, nccl.Node]:
-        """The known members of an instance by name, in the order of `names`: as this run has read them, or else the
-        last run."""
+        """The facts of an instance's members by name, in the order of `names`: those of this run, or else those of the
+        last run. Members without facts are left out."""
         recorded = _recorded(paths, name) if any(one not in self.nodes for one in names) else {}
         known = {**recorded, **self.nodes}
         return {one: known[one] for one in names if one in known}

@@ -135,7 +135,8 @@ def request_body(target: Target, model: str) -> Body:
 
 
 def judge(answer: dict[str, Any], target: Target, lora_name: str = "") -> None:
-    """Raise WrongAnswer unless this answers the target's smallest request, which was for `lora_name` if that is given.
+    """Raise WrongAnswer unless `answer` is right for the target's smallest request: to the model, or to the adapter
+    `lora_name`.
 
     An engine names itself by the first of its names, whichever name was in the request, and answers 404 to a name that
     it does not have. Source: model_name of OpenAIServingModels in vLLM.

@@ -26,13 +26,13 @@ POLL_INTERVAL = 0.3
 """Seconds between two questions to systemd."""
 
 LAST_WORDS = 25
-"""Lines of the log that are shown."""
+"""The most lines of the log that are shown, without earlier errors."""
 
 EARLIER_ERRORS = 3
-"""Errors before those lines that are shown too: the cause is often above a long traceback of its consequence."""
+"""The most earlier errors that are shown, too: the cause is often above a long traceback of its consequence."""
 
 _ERROR_LINES = 3
-"""Lines of such an error: its message may begin on the next line."""
+"""The lines that are shown of an earlier error: its message may begin on the next line."""
 
 _JOURNAL_LINES = 600
 """Journal entries that are searched; an engine writes about 150 until it fails."""

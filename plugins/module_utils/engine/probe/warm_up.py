@@ -20,7 +20,7 @@ from . import probe
 from .probe import Target, Verdict, WrongAnswer
 
 _REPEATED = (408, 425, 429)
-"""Statuses of 400 to 499 that a later request may not get. The same prompt would get any other status again."""
+"""The statuses from 400 to 499 after which the same prompt may succeed later."""
 
 
 def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable[[str], None]) -> tuple[Verdict, float]:

@@ -172,5 +172,5 @@ def _guard(paths: Paths, check: bool) -> Iterator[None]:
 
 
 def until(now: datetime, seconds: float) -> str:
-    """The end of a lock that is held for so many more seconds."""
+    """The time `seconds` after `now`, as a lock records its end."""
     return format_time(now + timedelta(seconds=seconds))

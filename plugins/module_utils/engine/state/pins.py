@@ -80,12 +80,12 @@ def settle(paths: Paths, name: str, number: int, reason: str, now: str, *, back:
 
 
 def outdated(paths: Paths, name: str, desired: int) -> bool:
-    """Whether there is a pin in place of a release that the inventory no longer asks for."""
+    """Whether there is a pin that has lost its force: the inventory asks for another release than when it was set."""
     pin = read(paths, name)
     return pin is not None and pin.instead_of != desired
 
 
 def loosen(paths: Paths, name: str, number: int) -> bool:
-    """Remove a pin of another release than the one that serves. Returns whether there was one."""
+    """Remove the pin unless it names the release `number`, which serves. Returns whether a pin was removed."""
     pin = read(paths, name)
     return pin is not None and pin.release != number and files.write(paths.pin(name), None)

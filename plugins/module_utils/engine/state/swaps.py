@@ -25,10 +25,10 @@ from .drains import format_time
 SCHEMA = 2
 
 LED = "led"
-"""Not a step: a playbook of a version before 0.2 led this swap, and was cut off. The next swap continues it."""
+"""Stands for a step: a playbook of a version before 0.2 led this swap, and was cut off. The next swap continues it."""
 
 DAMAGED = "damaged"
-"""No step: the record cannot be understood. node/swap/damaged.py ends such a swap."""
+"""Stands for a step: the record cannot be understood. node/swap/damaged.py ends such a swap."""
 
 BEGUN, BRIDGE, DRAIN, GATE, STOP, START = "begun", "bridge", "drain", "gate", "stop", "start"
 PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE = "probe", "admit", "watch", "prove", "release", "unbridge"
@@ -51,8 +51,8 @@ CLOSED = frozenset({GATE, STOP, START, PROBE})
 """Steps in which the gate in front of the engine is closed."""
 
 DONE, RETURNED, REFUSED = "done", "returned", "refused"
-"""How a swap ends: the new release serves; the release before serves again; nothing was changed. A stuck swap has not
-ended."""
+"""The outcomes of a swap. DONE: the new release serves. RETURNED: the release before serves again. REFUSED: nothing was
+changed. A stuck swap has no outcome yet."""
 
 OUTCOMES = frozenset({DONE, RETURNED, REFUSED})
 
@@ -117,12 +117,12 @@ class Swap:
         return self.origin if self.returning else self.target
 
     def release_of(self, node: str, number: int) -> int:
-        """A follower's number of the release that the leader numbers `number`; 0 where the swap has none."""
+        """The number on a follower of the release that has `number` on the leader; 0 where the swap has none."""
         move = self.moves.get(node)
         if move is None or number not in (self.origin, self.target):
             return 0
         if self.origin == self.target:
-            # Only followers change, in what the gang digest does not cover.
+            # Only followers swap, to releases with the same gang digest.
             return move.target if self.touched and not self.returning else move.origin
         return move.target if number == self.target else move.origin
 
@@ -152,7 +152,7 @@ class Report:
     """`done`, `returned` or `refused`."""
     failure: str = ""
     permission: str = ""
-    """The same as in the swap."""
+    """The term with which the swap would have continued (see Swap)."""
     words: tuple[str, ...] = ()
     unheard: tuple[str, ...] = ()
     """Gateways that did not report whether they send requests again."""

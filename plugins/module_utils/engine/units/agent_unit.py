@@ -15,7 +15,7 @@ START_TIMEOUT = 30
 """Seconds within which the agent must listen, before systemd restarts it. The agent probes even before it listens."""
 
 STOP_TIMEOUT = 10
-"""Seconds. At its end, the agent only has to finish a write."""
+"""Seconds for the agent's end. It only has to finish a write."""
 
 _SANDBOX = sandbox(
     "The agent talks to engines, gateways, Docker, systemd and the journal, and writes verdicts. The two capabilities "
