@@ -20,7 +20,7 @@ def test_inference_address_precedes_the_other_variables() -> None:
         "gw1": {"inference_address": "192.0.2.1", "ansible_host": "198.51.100.1"},
         "gw2": {"ansible_host": "2001:db8::2"},
         "gw3": {},
-        # inference_address can be a name. It precedes the address of the management network.
+        # inference_address can be a name.
         "gw4": {"inference_address": "name.example", "ansible_host": "198.51.100.4"},
         # The gateway is also the controller: no other host reaches its loopback address.
         "gw5": {"inference_address": "192.0.2.1", "ansible_host": "127.0.0.1"},

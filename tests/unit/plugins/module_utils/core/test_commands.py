@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs with a time limit: the answer comes in time, and neither a child nor an open file stays."""
+"""Programs with a time limit: their input, output, failures and children."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_ap
 from ..conftest import FakeDocker
 
 
-def test_calls_can_be_repeated(docker: FakeDocker) -> None:
+def test_starting_and_removing_a_container_can_be_repeated(docker: FakeDocker) -> None:
     docker.create("vllm-main", exit_after=60)
     docker.images.add("registry.example.com:5000/vllm@sha256:00")
     client = Docker(docker.path)

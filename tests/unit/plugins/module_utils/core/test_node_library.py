@@ -38,7 +38,7 @@ def plan(root: Path, present: bool = True) -> node_library.Plan:
 
 
 def test_a_command_is_installed_once_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The tests of a controller in a container keep their byte code elsewhere.
+    # tests/tools/controller sets PYTHONPYCACHEPREFIX, which moves byte code elsewhere.
     monkeypatch.setattr(sys, "pycache_prefix", None)
     first = plan(tmp_path)
     library, command = tmp_path / "lib/tool", tmp_path / "bin/tool"

@@ -43,7 +43,7 @@ def test_all_problems_are_raised_at_once() -> None:
 def test_the_most_similar_name_is_suggested() -> None:
     assert did_you_mean("mian", ["other", "main"]) == "did you mean 'main'?"
     assert did_you_mean("xyz", ["other", "main"]) == ""
-    # A number has no similar name. A name with other numbers must be more similar than another name.
+    # No name is suggested for a number. A name without the same numbers must be more similar than other names.
     assert did_you_mean("fp16", ["fp8", "auto"]) == did_you_mean("20", ["320", "32"]) == ""
     assert did_you_mean("fp16", ["fp8", "float16"]) == "did you mean 'float16'?"
     assert did_you_mean("gpt-oss-20", ["gpt-oss-20b", "gpt-oss-120b"]) == "did you mean 'gpt-oss-20b'?"

@@ -30,7 +30,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_good_secrets_have_no_line() -> None:
+def test_good_secrets_are_not_weak() -> None:
     assert weak(GOOD) == [] and weak({}) == [] and weak({"vllm_api_key": "", "gang_key": ""}) == []
     # During an update to a new key, both variables have the new key.
     assert weak({**GOOD, "vllm_accepted_keys": ["a-long-key-1"]}) == []
@@ -91,7 +91,7 @@ def test_one_secret_for_two_purposes_or_two_clients_is_weak() -> None:
         "gang_key: is the same secret as vllm_api_key: give each its own",
         "gateway_keys[1] (b): is the same secret as gateway_keys[0] (a): give each its own",
     ]
-    # Also if only the checksum of the key is declared.
+    # Two keys that are declared by one checksum are the same secret.
     key = {"name": "a", "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
     assert "same secret" in weak({"backup_password": "test" * 2, "gateway_keys": [key, {**key, "name": "b"}]})[0]
 

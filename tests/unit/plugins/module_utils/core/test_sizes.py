@@ -17,5 +17,5 @@ def test_a_size_has_a_fitting_unit(size: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 nodes"), (1, "1 node"), (8, "8 nodes")])
-def test_a_count_has_the_number_of_its_noun(number: int, text: str) -> None:
+def test_the_noun_of_a_count_is_singular_only_after_1(number: int, text: str) -> None:
     assert counted(number, "node") == text

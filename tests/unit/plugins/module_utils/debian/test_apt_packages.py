@@ -26,7 +26,7 @@ def test_missing_and_surplus_packages_are_found() -> None:
     assert lists("curl=8.15*").missing(INSTALLED) == ["curl=8.15*"]
 
 
-def test_packages_that_are_not_or_half_installed_are_absent() -> None:
+def test_packages_that_are_half_installed_or_not_installed_are_absent() -> None:
     asked: list[list[str]] = []
 
     def run(argv: list[str]) -> tuple[int, str, str]:
@@ -93,7 +93,7 @@ def test_apt_may_remove_only_packages_declared_as_absent() -> None:
     assert "declare jq as absent" in ap.objections(wanted, INSTALLED, ap.Actions([], ["old", "jq"], []))[0]
 
 
-def test_a_held_package_changes_only_to_a_declared_version_or_if_the_caller_holds_it() -> None:
+def test_apt_changes_a_held_package_only_to_a_declared_version_or_if_the_caller_has_set_the_hold() -> None:
     assert "on hold" in ap.objections(lists("curl"), INSTALLED, ap.Actions(["docker.io"], [], []))[0]
     assert "on hold" in ap.objections(lists(absent=("docker.io",)), INSTALLED, ap.Actions([], ["docker.io"], []))[0]
     own = replace(lists(absent=("docker.io",)), own_holds=("docker.*",))

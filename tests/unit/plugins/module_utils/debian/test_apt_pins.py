@@ -129,7 +129,7 @@ def test_a_package_that_a_wildcard_matches_is_held_even_if_installed_later(node:
     ]
 
 
-def test_a_package_that_is_no_longer_declared_is_released(node: Node) -> None:
+def test_the_hold_of_a_package_that_is_no_longer_declared_is_removed(node: Node) -> None:
     node.wants |= {"linux-image-amd64": "install", "mine": "hold"}
     node.apply()
     kernel(node, ["linux-image-*", "runc"])

@@ -205,7 +205,7 @@ def test_each_message_of_apt_gets_the_name_of_its_source() -> None:
     assert [apt.fatal(line) for line in apt.complaints(WORDS)] == [True, False, True]
 
 
-def test_of_two_sources_with_one_address_the_suite_decides() -> None:
+def test_of_two_sources_with_one_address_a_message_belongs_to_the_source_with_its_suite() -> None:
     sources = apt.read_sources([{**DEBIAN, "name": "a"}, {**DEBIAN, "name": "b", "suites": ["$(CODENAME)-security"]}])
     line = "E: The repository 'https://mirror.example/debian trixie-security Release' does not have a Release file."
     assert apt.attribute(line, sources, "trixie").startswith("source b: ")

@@ -155,7 +155,7 @@ def test_a_changed_key_needs_a_reload_or_a_restart(
     snapshot = dd.Snapshot(loaded, "e")
     assert dd.pending(snapshot, config, "e") == dd.Pending(reload, restart)
     assert dd.pending(snapshot, config, "other").restart == (*restart, dd.ENVIRONMENT)
-    # A reload leaves exactly what needs a restart.
+    # After a reload, only the keys that need a restart are pending.
     assert dd.pending(dd.after_reload(snapshot, config, reload), config, "e") == dd.Pending((), restart)
 
 
@@ -193,7 +193,7 @@ PROBLEMS = [
     ({"log-driver": "journald", "log-opts": {"max-size": "50m"}}, 1),
     ({"log-driver": "journald", "log-opts": {"tag": "x", "mode": "non-blocking"}}, 0),
     ({"log-driver": "some-plugin", "log-opts": {"anything": "x"}}, 0),
-    # Wrong types are for the daemon's own check.
+    # Wrong types are left to the daemon's own check.
     ({"registry-mirrors": "x", "log-opts": 3, "default-address-pools": None, "log-driver": "none"}, 0),
     ({"log-driver": ["local"], "log-opts": {"max-size": "x"}}, 0),
     ({"log-driver": "none", "log-opts": {"max-size": "50m", "max-file": "0"}}, 0),

@@ -94,7 +94,7 @@ def test_the_reason_why_containers_get_no_gpus_is_named(
     assert words in found and bool(found) is bool(words)
 
 
-def test_a_postponed_version_needs_a_restart_and_not_another_debian() -> None:
+def test_the_advice_about_a_postponed_version_is_a_restart_and_not_another_debian() -> None:
     waits = engine({**WHOLE, "docker.io": "20.10.24"}, may_move=False).cdi_problem(False, {}, [])
     assert "docker_restart_allowed=true" in waits and "Install Debian" not in waits
 

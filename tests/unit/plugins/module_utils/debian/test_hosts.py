@@ -81,7 +81,7 @@ def test_declared_entries_win_and_are_removed_when_undeclared() -> None:
 
 
 def test_the_site_may_declare_the_nodes_own_address() -> None:
-    """One list of all nodes, for all nodes."""
+    """So one list of all nodes can be declared for all nodes."""
     nodes = [Entry("10.0.0.1", ("gpu1",)), Entry("10.0.0.2", ("gpu2",))]
     new = render(f"{LOCAL}127.0.1.1 gpu1.example.com gpu1\n", "gpu1", ADDRESS, nodes)
     assert names(new)["gpu1"] == ["10.0.0.1"] == names(new)["gpu1.example.com"]

@@ -125,7 +125,7 @@ def test_every_value_is_set_now_and_at_boot(root: Path) -> None:
     assert not (root / "etc/sysctl.d/60-inference.conf").exists()
 
 
-def test_a_sysctl_where_present_is_left_out_if_the_kernel_lacks_it(root: Path) -> None:
+def test_a_sysctl_in_sysctl_where_present_is_left_out_if_the_kernel_lacks_it(root: Path) -> None:
     found = kernel(root, sysctl={"vm.swappiness": 1}, sysctl_where_present={"net.ipv6.x": 1, "vm.swappiness": 10})
     assert [(setting.name, setting.value) for setting in found.sysctls] == [("vm.swappiness", "1")]
     assert found.problems() == []

@@ -49,7 +49,7 @@ def test_without_entries_an_engine_only_answers_and_connects_its_own_processes()
                 'ip6 daddr { 2001:db8::/64 } udp dport 80-90 accept comment "x"',
             ],
         ),
-        # Explicit networks count on the node itself, too.
+        # An entry with destinations also allows connections within the node.
         ({"port": 1, "destinations": ["0.0.0.0/0"]}, ['meta nfproto ipv4 tcp dport 1 accept comment "x"']),
     ],
 )

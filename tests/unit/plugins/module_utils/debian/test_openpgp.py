@@ -104,7 +104,7 @@ HEADER = body(GOOD).replace(b"\n", b"")
         (bytes([0x80 | 6 << 2 | 3]) + BODY, "without a length"),
         (b"\xc6\xe1" + BODY, "in parts"),
         (armoured(old(6, BODY)).replace(b"\n=AbCd", b"!\n=AbCd"), "armour is damaged"),
-        # apt would read more keys than those of the whole blocks.
+        # From these, apt would read more keys than the whole blocks have.
         (FOREIGN.replace(BEGIN, BEGIN + b" ") + GOOD, "outside of whole armoured blocks"),
         (GOOD + FOREIGN.replace(END, b" " + END), "outside of whole armoured blocks"),
         (GOOD + FOREIGN[: -len(END) - 1], "outside of whole armoured blocks"),
@@ -126,7 +126,7 @@ def test_the_fingerprints_of_debians_keyrings_are_those_that_gpg_shows(tmp_path:
         command = ["gpg", "--homedir", str(tmp_path), "--with-colons", "--show-keys", str(path)]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
         kinds = [line.split(":") for line in lines if line.startswith(("pub:", "fpr:"))]
-        # The first line `fpr` after a line `pub`; later ones are those of subkeys.
+        # The line `fpr` directly after a line `pub` is the key's. Later lines `fpr` are of subkeys.
         shown = [after[9] for before, after in itertools.pairwise(kinds) if before[0] == "pub"]
         assert sorted(fingerprints(path.read_bytes())) == sorted(shown)
 

@@ -31,7 +31,7 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Process:
     return make
 
 
-def test_the_oldest_ancestor_with_the_variable_decides(process: Process) -> None:
+def test_the_oldest_ancestor_with_ssh_connection_decides(process: Process) -> None:
     """A process below sudo or su may have another connection in its environment, or none."""
     process(10, 1, name="sshd) S 7 (x")
     process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
@@ -46,7 +46,7 @@ def test_a_process_outside_ssh_sessions_has_no_login(process: Process) -> None:
 
 
 @pytest.mark.parametrize("connection", ["192.0.2.7", "192.0.2.7 40000 192.0.2.1 ssh"])
-def test_a_variable_that_no_ssh_server_has_set_is_ignored(process: Process, connection: str) -> None:
+def test_a_value_of_ssh_connection_that_no_ssh_server_sets_is_ignored(process: Process, connection: str) -> None:
     process(20, 1, connection)
     assert login(20) is None
 
@@ -58,7 +58,7 @@ def test_a_process_that_has_ended_ends_the_search(process: Process) -> None:
 
 
 def test_a_process_whose_environment_cannot_be_read_is_passed_over(process: Process, tmp_path: Path) -> None:
-    """As of a process that ends between opening and reading the file."""
+    """A process may end between the opening and the reading of the file."""
     process(10, 1, "192.0.2.7 40000 192.0.2.1 22")
     process(20, 10)
     (tmp_path / "20/environ").unlink()

@@ -64,7 +64,7 @@ def test_kbdinteractive_is_allowed_where_passwords_are() -> None:
     assert sshd.problems({"KbdInteractiveAuthentication": False, "AcceptEnv": ["A", "B"]}, passwords=True) == []
 
 
-def test_the_sites_values_replace_ours_whatever_their_case() -> None:
+def test_the_sites_values_replace_ours_whatever_the_case_of_the_keyword() -> None:
     merged = sshd.merge({"MaxAuthTries": 6, "StrictModes": True}, {"maxauthtries": 3, "AcceptEnv": ["A", "B"]})
     assert merged == {"StrictModes": True, "maxauthtries": 3, "AcceptEnv": ["A", "B"]}
     assert sshd.render(merged).splitlines()[2:] == ["StrictModes yes", "maxauthtries 3", "AcceptEnv A", "AcceptEnv B"]

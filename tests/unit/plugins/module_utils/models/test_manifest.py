@@ -176,7 +176,7 @@ def test_the_links_of_a_hub_cache_are_followed(tmp_path: Path, write_model: Call
     assert manifest_of(snapshot) == expected
 
 
-def test_the_weights_of_a_model_without_an_index_count(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
+def test_without_an_index_the_weights_of_a_model_count(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
     (tmp_path / "config.json").write_text("{}")
     write_safetensors(tmp_path / "model.safetensors", {"a": 10})
     assert manifest_of(tmp_path).weight_bytes == 40
@@ -191,7 +191,7 @@ def test_a_damaged_file_of_a_variant_names_no_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "base", [{"name": "base\n", "revision": "0" * 12}, {"name": "base", "revision": f"{'0' * 12}\n"}]
 )
-def test_a_name_with_a_line_break_names_no_base(tmp_path: Path, base: dict[str, str]) -> None:
+def test_a_name_or_a_revision_with_a_line_break_names_no_base(tmp_path: Path, base: dict[str, str]) -> None:
     (tmp_path / "model_info.json").write_text(json.dumps({"base": base}))
     assert base_of(tmp_path) is None
 

@@ -46,7 +46,7 @@ def test_the_error_of_a_cut_file_has_expected_and_found_bytes(
         assert caught.value.expected == len(whole)
 
 
-def test_a_file_that_is_longer_than_by_its_header_is_refused(
+def test_a_file_that_is_longer_than_its_header_says_is_refused(
     tmp_path: Path, write_safetensors: Callable[..., None]
 ) -> None:
     path = tmp_path / "model.safetensors"

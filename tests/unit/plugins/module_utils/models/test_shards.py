@@ -103,7 +103,7 @@ def test_consolidated_weights_count_only_without_other_weights(tmp_path: Path, w
         (["b.bin", "a.gguf"], "contains no weights: expected *.safetensors, found only a.gguf, b.bin, convert it"),
     ],
 )
-def test_the_problem_of_a_model_without_weights_names_other_weights(
+def test_the_problem_of_a_model_without_safetensors_names_weights_of_other_formats(
     names: list[str], message: str, tmp_path: Path
 ) -> None:
     for name in ["config.json", *names]:

@@ -51,7 +51,7 @@ class Nodes:
     def start(self, handler: type[Handler] = Handler, token: str = TOKEN) -> Peer:
         files = {f"/m/{self.manifest.revision}/{each}": str(self.model / each) for each in self.manifest.files}
         server = Server("127.0.0.1", 0, TOKEN, files)
-        # As Server does it, with another handler.
+        # Replaces the handler that Server has set.
         server.RequestHandlerClass = lambda *given: handler(TOKEN, files, *given)
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         self.servers.append(server)

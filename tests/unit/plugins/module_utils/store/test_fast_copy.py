@@ -207,7 +207,7 @@ def test_a_directory_in_place_of_a_link_is_not_removed(bed: Bed) -> None:
     assert bed.link("a").is_dir()
 
 
-def test_after_a_copy_is_dropped_its_link_leads_to_the_store(bed: Bed) -> None:
+def test_the_link_of_a_dropped_copy_leads_to_the_store_or_is_removed(bed: Bed) -> None:
     bed.run("a", "b")
     bed.fast_store().drop(bed.revision("a"))
     assert not bed.copied("a") and not bed.copy("a").exists()

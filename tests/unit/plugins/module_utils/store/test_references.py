@@ -100,7 +100,7 @@ def test_a_variant_needs_its_base(tmp_path: Path) -> None:
 
 
 class Docker:
-    """Answers `docker ps` and, by turns, `docker inspect`."""
+    """Answers `docker ps` with `ids`, and each `docker inspect` with the next of `inspected`."""
 
     def __init__(self, ids: str, *inspected: tuple[int, str, str], code: int = 0) -> None:
         self.listed = (code, ids, "Cannot connect to the Docker daemon\n" if code else "")

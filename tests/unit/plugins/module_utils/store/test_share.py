@@ -25,7 +25,7 @@ REMOTE = Remote("hub", "acme/tiny", "0123456789" * 4)
 
 
 class Machine:
-    """Records commands, and the input of the server. `code` is the exit code of systemd-run, `stop` of a stop."""
+    """Records commands, and the input of the server. `code`: exit code of systemd-run; `stop`: of systemctl stop."""
 
     def __init__(self, code: int = 0, stop: int = 0, *, runs: bool = True) -> None:
         self.codes = {
@@ -114,7 +114,7 @@ def test_a_node_that_cannot_share_is_an_error_with_the_reason(
 
 
 def test_a_server_that_does_not_stop_is_an_error(tmp_path: Path) -> None:
-    """Its files stay. A unit that has ended cannot be stopped, which is no error."""
+    """Its files stay. If the unit has ended, the failed stop is no error."""
     paths = Paths(tmp_path)
     paths.share.mkdir(parents=True)
     with pytest.raises(ShareError, match=r"does not stop: Job failed; see systemctl status inference-share\.service"):

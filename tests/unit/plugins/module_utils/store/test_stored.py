@@ -31,7 +31,7 @@ def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> 
     variants.publish(bed.root, bed.variant)
     place = stored.find(bed.root, bed.entry)
     assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, bed.base)
-    # The damaged base will be published again, or another base, which only the source has.
+    # A base will be published: the same revision again, because it is damaged, or another revision.
     place = stored.find(bed.root, bed.entry, coming=bed.base.name)
     assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, None)
     place = stored.find(bed.root, bed.entry, coming="ffffffffffff")

@@ -110,7 +110,7 @@ def test_a_link_that_does_not_lead_to_the_base_is_a_problem(bed: Bed, base: obje
     assert "is a link that leaves" in str(problems[0])
 
 
-def test_a_model_that_cannot_have_a_prompt_is_refused_by_its_files(bed: Bed, tmp_path: Path) -> None:
+def test_a_model_whose_files_show_that_it_cannot_have_a_prompt_is_refused(bed: Bed, tmp_path: Path) -> None:
     source = tmp_path / "source"
     assert variants.check_model(bed.entry, source) == []
     (source / "config.json").write_text('{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"]}')

@@ -111,7 +111,7 @@ def test_an_engine_of_the_machine_is_not_the_engine_behind_a_published_port(proc
 @pytest.mark.parametrize(
     ("group", "unit", "container"),
     [
-        # A unit of a machine that is a container itself, and a container of this machine.
+        # If the machine is itself a container: one of its units, and one of its containers.
         (f"1:name=systemd:/docker/{OTHER}/system.slice/llm.service", "llm.service", ""),
         (f"1:name=systemd:/docker/{OTHER}/docker/{ID}", "", "web"),
         # A container that Docker does not list, and a service within a container of this machine.

@@ -84,5 +84,5 @@ def test_addresses_over_several_lines_and_fields_in_any_case_are_read(tmp_path: 
 
 
 @pytest.mark.parametrize("value", ["no", "No", "false", "off", "without", "disable", "0"])
-def test_a_stanza_with_any_of_apt_s_words_for_no_is_left_out(tmp_path: Path, value: str) -> None:
+def test_a_stanza_that_is_disabled_by_any_word_that_apt_accepts_is_left_out(tmp_path: Path, value: str) -> None:
     assert listed(tmp_path, f"URIs: https://a.example/\nenabled: {value}\n") == []

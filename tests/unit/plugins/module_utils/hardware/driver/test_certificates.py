@@ -72,5 +72,5 @@ def test_the_error_of_a_damaged_certificate_is_about_the_certificate(pair: Pair)
             certificates.check_pair(pair.key, ssl.DER_cert_to_PEM_cert(bytes(damaged)))
         except CertificateError as error:
             found.add(str(error).partition(":")[0])
-    # Another byte in the key of the certificate may make it the certificate of another key.
+    # Another byte in the certificate's key may make it a valid key that does not match.
     assert found - {"the certificate does not match the key"} == {"the certificate is damaged"}

@@ -122,7 +122,7 @@ def test_the_report_of_an_old_driver_has_the_values_that_the_driver_has(sample: 
     assert gpu.remapped_rows == models.RemappedRows() and gpu.fabric == models.Fabric()
 
 
-def test_a_gpu_with_the_words_gpu_is_lost_as_a_value_is_lost() -> None:
+def test_a_gpu_that_nvidia_smi_reports_as_lost_is_lost() -> None:
     """In place of a value, nvidia-smi prints `GPU is lost`."""
     found = report.parse(NEW.replace("<gpu_temp>61 C</gpu_temp>", "<gpu_temp>GPU is lost</gpu_temp>"))
     assert [gpu.lost for gpu in found.gpus] == [True, False]

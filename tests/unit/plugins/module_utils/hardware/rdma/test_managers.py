@@ -130,7 +130,7 @@ def test_an_external_profile_that_networkmanager_has_made_manages_no_device(mach
     machine.write("sys/class/net/ens1/ifindex", "3")
     machine.write("run/NetworkManager/devices/3", "[device]\nmanaged=true\nconnection-uuid=u1")
     profile = "run/NetworkManager/system-connections/Wired connection 1.nmconnection"
-    # With DHCP for any device: NetworkManager prefers a profile of an operator.
+    # NetworkManager generates such a profile, with DHCP, for any device. It prefers the profile of an operator.
     text = "[connection]\nuuid=u1\ninterface-name=ens1\n[.nmmeta]\nnm-generated=true"
     machine.write(profile, text)
     assert found(machine, "ens1") == [Manager("networkmanager", None, None)]

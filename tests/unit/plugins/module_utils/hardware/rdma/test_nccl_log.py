@@ -62,7 +62,7 @@ MERGED = """\
 n1:10:20 [0] NCCL INFO NET/IB : Using [0]={[0] mlx5_2:1/RoCE, [1] mlx5_3:1/RoCE} [1]={[2] mlx5_0:1/RoCE} [RO]; OOB b0
 n1:10:20 [0] NCCL INFO Using network IBext_v8
 """
-"""NCCL 2.21 to 2.23 with ports of one card as one device; issue 373 of NVIDIA/nccl-tests."""
+"""NCCL 2.21 to 2.23 print the ports of one card as one device; from issue 373 of NVIDIA/nccl-tests."""
 
 
 def test_ports_that_nccl_merges_into_one_device_are_all_found() -> None:
@@ -112,7 +112,7 @@ def test_one_communicator_without_gpudirect_is_a_warning() -> None:
 
 
 def test_a_device_that_does_not_reach_gpu_memory_is_a_warning() -> None:
-    """The versions of NCCL without a summary. A line with a distance concerns only one pair of GPU and device."""
+    """NCCL without a summary prints these lines. A line with a distance is about only one pair of GPU and device."""
     lines = (
         "n NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)\n"
         "n NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 1 'mlx5_1'\n"

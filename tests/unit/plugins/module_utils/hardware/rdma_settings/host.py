@@ -33,7 +33,7 @@ class Host:
         self.defaults_v6: list[dict[str, Any]] = []
         self.engines: list[str] = []
         self.services: list[str] = []
-        """The other services that run."""
+        """The services of which `systemctl is-active` reports that they run."""
         self.unmanaged: list[str] = []
         """The network devices that NetworkManager leaves alone."""
         self.stuck: set[str] = set()

@@ -186,7 +186,9 @@ def test_networkd_makes_the_rules_of_its_files(host: Host, late: bool) -> None:
     assert not [command for command in host.commands if "rule add" in command or "rule del" in command]
 
 
-def test_a_rule_that_networkd_does_not_make_again_stays(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_or_route_that_networkd_does_not_restore_is_added_and_stays(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wanted = wanted_of(host, **EVERYTHING)
     settle(host, wanted)
     monkeypatch.setattr(boot, "ADDRESS_SECONDS", 0)

@@ -193,7 +193,7 @@ def test_the_active_ports_of_recorded_machines_with_infiniband_become_rails(reco
 
 
 def unknown_without(found: Plan) -> list[str]:
-    """The settings that cannot be compared if no port has state."""
+    """The settings that cannot be compared without the states of the ports."""
     return differences.compare(found.desired, found.ports, {}).unknown
 
 

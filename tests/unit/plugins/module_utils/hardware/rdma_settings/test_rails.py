@@ -52,7 +52,7 @@ def test_a_known_rail_whose_card_has_failed_is_a_problem() -> None:
     _names, findings = choose(Wish(), roce(1), known=["0000:10:00.0/1", "0000:11:00.0/1"])
     (problem,) = findings.problems
     assert "0000:11:00.0/1 is a rail of the last run" in str(problem) and "list the rails" in str(problem)
-    # The management interface, and ports of another link layer, have their devices.
+    # A known port that is now the management interface, or of another link layer, has not failed.
     for wish, management in ((Wish(), ["ens0"]), (Wish(link_layer="infiniband"), [])):
         assert not choose(wish, roce(1), management, known=["0000:10:00.0/1"])[1].problems
     assert not choose(Wish(rails=[{"netdev": "ens0"}]), roce(1), known=["0000:11:00.0/1"])[1].problems
@@ -92,7 +92,7 @@ def test_the_second_port_of_a_device_can_be_named() -> None:
 
 
 def test_two_ports_of_one_card_may_both_be_rails() -> None:
-    """The ports of two PCI functions may. If ports of one function have two link layers, rdma_link_layer names one."""
+    """Each port may be a PCI function. For one function with two link layers, rdma_link_layer must name one of them."""
     found = facts(device(0), device(1, pci_address="0000:10:00.1"))
     assert choose(Wish(), found)[0] == ["rocep0s0/1", "rocep1s0/1"]
     second = {**infiniband(0)["ports"][0], "port": 2}
@@ -124,7 +124,7 @@ def test_a_named_port_of_the_other_link_layer_is_a_problem() -> None:
 
 
 def test_ports_that_no_subnet_manager_has_made_active_are_rails_with_a_warning() -> None:
-    """All nodes of a new subnet get their settings in one run, with the node that becomes the manager."""
+    """So one run sets up all nodes of a new subnet, among them the node that becomes the subnet manager."""
     without = facts(infiniband(0, state="INIT", sm_lid=0), infiniband(1, state="ARMED", sm_lid=0))
     for wish in (Wish(), Wish(rails=[{"netdev": "ib0"}, {"netdev": "ib1"}])):
         names, findings = choose(wish, without)

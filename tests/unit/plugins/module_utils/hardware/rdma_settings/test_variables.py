@@ -92,7 +92,7 @@ def test_all_problems_of_variables_are_reported_at_once() -> None:
     assert len(refusals(mtu=1, dscp=106, trust="x", ets={0: 1, 3: 1}, rails=[], nonsense=1)) == 6
 
 
-def test_the_dscp_of_all_other_traffic_is_a_warning() -> None:
+def test_dscp_0_of_all_other_traffic_is_a_warning_unless_trust_is_unmanaged() -> None:
     for raw, warnings in (({"dscp": 0}, 1), ({"dscp": 0, "trust": "unmanaged"}, 0), ({"dscp": 63}, 0)):
         found = Findings()
         variables.of(raw, found)
@@ -110,7 +110,7 @@ def test_settings_that_need_a_lossless_priority_are_refused_without_one(key: str
     assert f"set a priority, or remove rdma_{key}" in refusal
 
 
-def test_priorities_of_json_are_texts() -> None:
+def test_priorities_may_be_texts_as_in_json() -> None:
     assert variables.of({"ets": {"3": 50, "0": 50}}, Findings()).ets == {3: 50, 0: 50}
 
 

@@ -150,7 +150,7 @@ def test_values_of_other_types_are_no_exception(raw: dict[str, Any]) -> None:
 
 @given(data=st.data())
 def test_a_mangled_configuration_is_no_exception(data: st.DataObject, published: dict[str, Any]) -> None:
-    """Any value of any key of a real configuration may be anything."""
+    """Some values of a published configuration are replaced by others of any type."""
     raw = dict(data.draw(st.sampled_from([entry["config"] for entry in published.values()])))
     for key in data.draw(st.lists(st.sampled_from(sorted(raw)), min_size=1, max_size=4)):
         raw[key] = data.draw(values)

@@ -54,7 +54,7 @@ def test_a_part_may_have_a_class_that_only_the_model_around_it_uses() -> None:
 
 
 def test_a_missing_part_has_the_values_that_the_model_around_it_gives() -> None:
-    """PaliGemma's language part is a Gemma of 2B. The class of Gemma alone declares the sizes of 7B."""
+    """PaliGemma's language part is a Gemma of 2B. Gemma's own class declares the sizes of 7B."""
     missing = completed({"model_type": "paligemma"})["text_config"]
     assert (missing["num_hidden_layers"], missing["hidden_size"], missing["vocab_size"]) == (18, 2048, 257152)
     part = completed({"model_type": "paligemma", "text_config": {"model_type": "gemma"}})["text_config"]
@@ -62,7 +62,7 @@ def test_a_missing_part_has_the_values_that_the_model_around_it_gives() -> None:
 
 
 def test_a_model_may_also_give_values_to_a_part_that_is_there() -> None:
-    """Voxtral gives its language part its own sizes, wherever the part has none."""
+    """Voxtral gives its language part the sizes that the part leaves out."""
     part = completed({"model_type": "voxtral", "text_config": {"model_type": "llama", "vocab_size": 9}})["text_config"]
     assert (part["num_hidden_layers"], part["head_dim"], part["vocab_size"]) == (30, 128, 9)
     assert completed({"model_type": "llama"})["num_hidden_layers"] == 32
@@ -102,14 +102,14 @@ def test_the_kinds_of_layers_are_those_of_the_class() -> None:
     assert layer_sizes("llama") == layer_sizes(None) == {}
 
 
-def test_head_dim_does_not_set_the_key_that_it_is_a_second_name_of() -> None:
+def test_head_dim_does_not_set_qk_rope_head_dim_although_it_is_its_second_name() -> None:
     whole = completed({"model_type": "deepseek_v3", "head_dim": 192})
     assert whole["qk_rope_head_dim"] == 64
 
 
 @pytest.mark.parametrize("model_type", ["qwen2_vl", "qwen2_5_vl"])
 def test_the_keys_of_the_language_part_may_be_at_the_top(model_type: str) -> None:
-    """Qwen2.5-VL 7B as published. With the values of the class alone, it would have the sizes of 72B."""
+    """The keys are those of Qwen2.5-VL 7B. With the values of its class, the model would have the sizes of 72B."""
     flat = {"model_type": model_type, "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28}
     found = parse(
         {**flat, "num_key_value_heads": 4, "vision_config": {"depth": 32}, "max_position_embeddings": 128000}

@@ -19,7 +19,7 @@ ANSWERS = [json.loads(line) for line in Path(__file__).with_name("engine_answers
 
 @pytest.fixture(scope="module")
 def oracle() -> Any:
-    """The tool. An import does not find its file, whose name has no extension."""
+    """The tool `oracle`. An import does not find its file, whose name has no extension."""
     sys.path.insert(0, str(TOOLS))
     loader = SourceFileLoader("oracle_tool", str(TOOLS / "oracle"))
     spec = spec_from_loader(loader.name, loader)

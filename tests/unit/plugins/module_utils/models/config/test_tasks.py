@@ -77,7 +77,7 @@ def test_runner_convert_and_overrides_decide_the_runner(flags: Mapping[str, Any]
     assert runner(model("LlamaForCausalLM"), flags) == found
 
 
-def test_the_table_has_exactly_these_words() -> None:
+def test_the_table_of_architectures_has_exactly_the_listed_words() -> None:
     assert len(ARCHITECTURES) > 300
     assert {word for words in ARCHITECTURES.values() for word in words} == {
         *("generates", "pools", "transcribes", "only transcribes", "scores pairs", "rewards", "classifies tokens"),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of fit/advice.py: what memory is too small for, and the settings that would be enough."""
+"""Tests of fit/advice.py: misfits of memory, and the settings that would be enough."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def case(facts: ModelFacts, entry: dict[str, Any], devices: str | list[Device], 
 
 
 def only(case: Case) -> Misfit:
-    """The one thing that memory is too small for."""
+    """The only misfit of memory."""
     (found,) = case.misfits()
     return found
 
@@ -102,7 +102,7 @@ def test_the_cpu_engine_has_the_cache_of_vllm_cpu_kvcache_space(model: Model) ->
     assert (too_large.check, too_large.key, too_large.value) == ("memory", "VLLM_CPU_KVCACHE_SPACE", 8)
 
 
-def test_sizes_are_the_tensor_parallel_sizes_that_fit_into_memory(model: Model) -> None:
+def test_the_tensor_parallel_sizes_that_fit_into_memory_are_found(model: Model) -> None:
     assert case(model("llama-3-70b"), {}, "8xH100-80GB").sizes() == [2, 4, 8]
     assert case(model("llama-3-70b"), {}, [Device("X", None)] * 8).sizes() == [1, 2, 4, 8]
     # If the need is unknown, only the model's own sizes decide.

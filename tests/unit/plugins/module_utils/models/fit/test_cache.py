@@ -54,14 +54,14 @@ def test_the_kv_cache_of_a_token_depends_on_model_and_flags(
     assert found.block_bytes == expected * found.block_tokens
 
 
-def test_one_request_takes_what_the_engine_printed(model: Model) -> None:
-    """What engines printed: "To serve at least one request with the models's max seq len (32768), (4.50 GiB KV cache is
-    needed", of Qwen3's 8B."""
+def test_one_request_takes_the_bytes_that_the_engine_printed(model: Model) -> None:
+    """Engines with Qwen3 8B printed: "To serve at least one request with the models's max seq len (32768), (4.50 GiB KV
+    cache is needed"."""
     found = layout(model("qwen3-8b"))
     assert found.needed(32768) - found.block_bytes == 4.5 * GIB
 
 
-def test_a_sliding_window_takes_what_the_engine_printed(model: Model) -> None:
+def test_a_sliding_window_gives_the_concurrency_that_the_engine_printed(model: Model) -> None:
     """Lines of a published log: "Available KV cache memory: 63.43 GiB", "Maximum concurrency for 131,072 tokens per
     request: 12.52x". It does not name the model, but gpt-oss-120b with batches of 8192 tokens gives these values."""
     found = layout(model("gpt-oss-120b"))
@@ -79,7 +79,7 @@ def test_layers_of_two_kinds_form_groups(model: Model) -> None:
     assert (found.full_groups, found.sliding_groups) == (1, 5)
     assert found.block_bytes == 6 * 16 * 4096
     assert found.blocks(8192) == 512 + 5 * ((1023 + 2 * 2048 + 15) // 16 + 1)
-    # With nearly as many of one kind as of the other, there is one group of each.
+    # If one kind has nearly as many layers as the other, each kind is one group.
     facts = model(
         "llama-3-8b",
         num_hidden_layers=25,

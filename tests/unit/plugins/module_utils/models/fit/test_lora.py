@@ -26,7 +26,7 @@ DENSE = {
     "intermediate_size": 32,
     "vocab_size": 100,
 }
-"""Queries 16 wide, keys and values 8 each."""
+"""Queries are 16 wide, keys and values 8 each."""
 
 EXPERTS = {
     **DENSE,
@@ -40,7 +40,7 @@ ON = {"enable-lora": True, "max-lora-rank": 8}
 
 
 def reserved(config: dict[str, Any], entry: dict[str, Any]) -> int | None:
-    """Bytes with 16 bits for each value."""
+    """The reserved bytes, with 16 bits for each value; None if unknown."""
     return lora.reserved(from_config(config).config, read(entry)[0], "bfloat16")
 
 
@@ -51,7 +51,7 @@ def test_without_adapters_nothing_is_reserved() -> None:
 @pytest.mark.parametrize(
     ("entry", "rows"),
     [
-        # In: 3 x 8 and 16 + 8 + 8; out: 16 and 8. Gate and up: 2 x 8 and 2 x 32; down: 32 and 8.
+        # Queries, keys, values: 3 x 8 and 16 + 8 + 8. Output: 16 and 8. Gate and up: 2 x 8 and 2 x 32. Down: 32 and 8.
         ({}, 24 + 32 + 24 + 16 + 64 + 40),
         # Divided by two: the second matrices of queries, keys, values, gate and up; the first matrices of the others.
         ({"tensor-parallel-size": 2}, 24 + 16 + 8 + 8 + 16 + 32 + 16 + 8),
@@ -62,7 +62,7 @@ def test_without_adapters_nothing_is_reserved() -> None:
     ],
 )
 def test_the_matrices_of_each_layer_count(entry: dict[str, Any], rows: float) -> None:
-    # Two layers, rank 8, 2 bytes; more for embedding and head if the engine's class names them.
+    # Two layers of rank 8 and 2 bytes. The embedding and the head count if the engine's class names them.
     embedding = 2 * (8 + 100) * 8 * 2 * entry.get("max-loras", 1) if lora.EMBEDDINGS in words() else 0
     assert reserved(DENSE, {**ON, **entry}) == 2 * rows * 8 * 2 + embedding
 
@@ -73,7 +73,7 @@ def words() -> tuple[str, ...]:
 
 def test_the_matrices_of_every_expert_count() -> None:
     attention = 24 + 32 + 24
-    # Each expert: 2 x (8 + 16) into it, 16 + 8 out of it; the router 8 + 4.
+    # Each expert: 2 x (8 + 16) for gate and up, and 16 + 8 for down. The router: 8 + 4.
     found = reserved(EXPERTS, ON)
     embedding = 2 * 108 * 16 if lora.EMBEDDINGS in lora.abilities(from_config(EXPERTS).config) else 0
     assert found == 2 * (attention + 4 * (48 + 24) + 12) * 16 + embedding

@@ -71,7 +71,7 @@ def test_each_gpu_has_all_projections_of_latent_attention(model: Model) -> None:
     facts = model("deepseek-v3")
     assert facts.weights
     eighth = facts.weights.bytes / 8
-    # 61 layers of (1536 + 576) x 7168 bytes, and routers: 1.06 GiB. Ranks that share would have 1/8 of this.
+    # 61 layers of (1536 + 576) x 7168 bytes, and routers: 1.06 GiB. If the ranks divided them: 1/8.
     assert per_gpu(facts, tensor_parallel_size=8) - eighth == pytest.approx(0.94 * GIB, rel=0.05)
 
 
@@ -80,7 +80,7 @@ def test_weights_that_are_not_quantized_take_the_dtype_of_the_engine(model: Mode
     assert per_gpu(facts, dtype="float32") == 2 * per_gpu(facts, dtype="bfloat16")
     assert per_gpu(model("llama-3-8b", torch_dtype="float32")) == per_gpu(facts)
     assert per_gpu(model("qwen3-8b-fp8"), dtype="float32") == per_gpu(model("qwen3-8b-fp8"))
-    # Quantized while loaded: 8 of 16 bits in the layers, embedding and head as they are.
+    # Quantization while loading halves the layers. The embedding and the head keep their size.
     assert facts.weights
     parts = facts.weights.parts
     assert per_gpu(facts, quantization="fp8") == pytest.approx(parts.total - sum(parts.layers) / 2, rel=1e-6)

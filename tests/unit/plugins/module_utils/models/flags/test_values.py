@@ -31,9 +31,9 @@ FLAGS = choose("0.32.0")
         ("lora-modules", ["a=/x", {"name": "b"}], ["--lora-modules", "a=/x", '{"name":"b"}']),
         ("lora-modules", "a=/x", ["--lora-modules", "a=/x"]),
         ("cudagraph-capture-sizes", [1, 2, "4"], ["--cudagraph-capture-sizes", "1", "2", "4"]),
-        # One JSON list, not one value behind the other.
+        # This flag takes one JSON list, not separate values.
         ("allowed-origins", ["*"], ["--allowed-origins", '["*"]']),
-        # One flag for each.
+        # The flag is repeated for each value.
         ("middleware", ["a.B", "c.D"], ["--middleware", "a.B", "--middleware", "c.D"]),
         # As a separate argument, the value would be the next flag.
         ("chat-template", "-x", ["--chat-template=-x"]),

@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves one archive. With `broken`, the next answer breaks off after that many bytes."""
+    """Serves one archive. The next answer breaks off after `broken` bytes, if set."""
 
     def __init__(self, state: Web, *arguments: Any) -> None:
         self.state = state
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Web:
-    """A server, and what it was asked for."""
+    """A server, and the ranges that were asked for."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -26,7 +26,7 @@ FILES = {"config.json": 4000, "model.safetensors": 8000}
 
 
 class Docker:
-    """Each started container adds `brings` bytes, and ends with the next of `ends`; without one, it keeps running."""
+    """Each started container adds `brings` bytes, and ends with the next exit code of `ends`, if any is left."""
 
     def __init__(self, target: Path, *ends: int, brings: int = 4096) -> None:
         self._target = target
@@ -65,7 +65,7 @@ def test_a_client_that_fails_is_started_again(tmp_path: Path) -> None:
     assert (progress.done, progress.have, len(docker.started)) == (True, 12000, 2)
 
 
-def test_the_client_continues_after_the_time_of_a_call(tmp_path: Path) -> None:
+def test_the_client_keeps_running_between_calls(tmp_path: Path) -> None:
     docker = Docker(tmp_path)
     progress = download(docker, tmp_path).fetch(FILES, 0.05)
     assert (progress.done, progress.have) == (False, 4096)

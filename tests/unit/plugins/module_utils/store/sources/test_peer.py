@@ -41,7 +41,7 @@ class Cut(Handler):
 
 
 class Dies(Cut):
-    """The same, but only once."""
+    """Sends a third of the weights once. Later requests for weights get no answer."""
 
     alive = True
 
