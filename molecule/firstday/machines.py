@@ -26,7 +26,7 @@ LINKS = {
     "libcuda1": ("libcuda.so.1", "/usr/lib/x86_64-linux-gnu"),
     "nvidia-driver-cuda": ("nvidia-smi", "/usr/bin"),
 }
-"""By package: the file that queries the GPU, and its directory."""
+"""By package: the simulated file, and the directory that gets a link to this file."""
 
 ACCOUNT = f"""
 useradd --create-home --shell /bin/bash {ADMIN}

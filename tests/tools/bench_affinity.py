@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures affinity at the gateway against least connections: questions about documents, which share their beginnings.
 
-Each way has its own replica set of paced engines, whose prefix cache is simulated (paced_engine.py). All documents fit
+Each way of routing has its own replica set of paced engines, whose prefix cache is simulated (paced_engine.py). All documents fit
 into the caches of a set together, but not into the cache of one engine.
 """
 
@@ -47,7 +47,7 @@ Add = Callable[[str, float, float | None], None]
 
 @dataclass
 class Result:
-    """The results of one way."""
+    """The results of one way of routing."""
 
     first: list[float] = field(default_factory=list)
     """Seconds until the first token of each answer."""

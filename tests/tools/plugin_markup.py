@@ -26,7 +26,7 @@ LIST_LIKE = re.compile(r"^([-+>#]|\d+(?=[.)]))(?=\s|[.)]|$)", re.MULTILINE)
 """Characters at the start of a line that Markdown would read as a list, a quotation or a heading."""
 
 Page = Callable[[str, str], str]
-"""From the type and the full name of a plugin to its page, relative to the page that names it; empty for no page."""
+"""Returns the page of a plugin by the plugin's type and full name: relative to the page with the link; empty for none."""
 
 
 def escaped(text: str) -> str:

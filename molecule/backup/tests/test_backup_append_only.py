@@ -47,7 +47,7 @@ def guide() -> str:
 
 
 def blocks(language: str) -> list[str]:
-    """The guide's blocks of a language."""
+    """The code blocks of this section in a language."""
     return [textwrap.dedent(text) for text in re.findall(rf"```{language}\n(.*?) *```", guide(), re.DOTALL)]
 
 
@@ -57,7 +57,7 @@ def htpasswd(user: str, password: str) -> str:
 
 @contextmanager
 def rest_server(machine: Saved, other: Node) -> Iterator[Server]:
-    """Debian 13's REST server on the machine, with the guide's settings and commands: for the node, and for pruning."""
+    """Debian 13's REST server on the machine, by the commands of the guide: one service for the node, one for pruning."""
     node = machine.node
     node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server openssl curl")
     node.run(
@@ -94,7 +94,7 @@ def rest_server(machine: Saved, other: Node) -> Iterator[Server]:
 
 
 def policies(name: str) -> dict[str, Any]:
-    """The policy of the guide for the node, one for pruning, and one of the owner."""
+    """Policies for keys: that of the guide for the node, one for pruning, and one that allows everything."""
     (policy,) = blocks("json")
     adds = json.loads(policy.replace("gpu1", name))
     bucket = adds["Statement"][0]
@@ -108,7 +108,7 @@ def policies(name: str) -> dict[str, Any]:
 
 @contextmanager
 def s3_bucket(machine: Saved) -> Iterator[Server]:
-    """A bucket with Object Lock, and keys for the node, for pruning and for the owner."""
+    """A bucket with Object Lock, and keys: for the node, for pruning, and with all rights."""
     node = machine.node
     gateway = node.run("ip route | awk '/^default/ {print $3}'")
     with s3_server.serve_policies(gateway, S3_PORT, "fleet", policies(node.name)) as (address, keys):
@@ -149,7 +149,7 @@ def check_append_only(
         attack()
         assert {one["id"] for one in machine.snapshots()} == before
         assert "run baremetal.inference.backup_prune" in node.run("inference-backup prune 2>&1", check=False)
-        # The jobs leave no lock, and the check asks the server again.
+        # The check of the repository also asks the server again whether the node may delete. No job leaves a lock.
         node.run("systemctl start inference-backup-check.service")
         assert machine.jobs()["check"]["ok"] and node.run("inference-backup restic list locks --no-lock") == ""
         if pruned:

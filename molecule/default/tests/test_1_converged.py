@@ -11,7 +11,7 @@ from pathlib import Path
 from fixtures import on_deb13
 from node import Node, changes, playbook, recorded_changes
 
-# Tasks that check mode cannot run on a bare node, and the tasks that report these changes instead.
+# Tasks that check mode cannot run on a bare node, each with the task that reports the change instead.
 ANNOUNCED = {
     "common : Firewall | Install nftables": "common : Firewall | Report what a run outside check mode would do",
     "common : Firewall | Load the rules on trial": "common : Firewall | Report what a run outside check mode would do",

@@ -58,7 +58,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 def test_all_mistakes_in_instances_and_models_are_reported_at_once(
     deb12: Node, models: dict[str, Any], signed: Signed
 ) -> None:
-    """Also a port that another process has. One of the keys has signed the image, so the run makes these checks."""
+    """One mistake is a port that another process has. The image has a valid signature, so the run reports the mistakes."""
     instances = [
         {**MAIN, "model": "tiny-aa"},
         {**MAIN, "port": 5006},
@@ -91,7 +91,7 @@ def test_all_mistakes_in_instances_and_models_are_reported_at_once(
 
 
 def test_instances_that_do_not_fit_are_refused(deb12: Node, models: dict[str, Any]) -> None:
-    """Too long requests, and more memory than any machine has. The run checks only instances that it would start."""
+    """`late` has too long requests, and needs more memory than any machine has. `main` runs, so it is not checked."""
     long = {**models, "tiny-b": {**models["tiny-b"], "max-model-len": 99999}}
     late = {**MAIN, "name": "late", "model": "tiny-b", "port": 5007}
     space = {"VLLM_CPU_KVCACHE_SPACE": "100000"}

@@ -15,7 +15,7 @@ def test_a_new_service_has_the_limits(node: Node) -> None:
     """A container cannot raise its own hard limits, so the test compares the soft limit with the hard limit."""
     manager = node.run("systemctl show --property=DefaultLimitNOFILE --property=DefaultLimitMEMLOCK")
     assert set(manager.split()) == {"DefaultLimitNOFILE=1048576", "DefaultLimitMEMLOCK=infinity"}
-    # The last log of a dying kernel: Debian's own file would delete it after 14 days.
+    # The last messages of a crashed kernel stay. By Debian's own file, they would be deleted after 14 days.
     tmpfiles = node.run("systemd-tmpfiles --cat-config | grep /var/lib/systemd/pstore")
     assert tmpfiles.split()[-1] == "-"
     limits = node.run("systemd-run --quiet --wait --pipe prlimit --output=HARD,SOFT --noheadings --nofile").split()

@@ -111,7 +111,7 @@ def test_3_a_person_answers(controller: Controller) -> None:
 def test_4_a_bare_machine_refuses_an_image_that_no_key_of_the_site_has_signed(
     controller: Controller, gpu: Node, tmp_path: Path
 ) -> None:
-    """Before the first change: the machine has no image and no firewall yet, and gets none."""
+    """The run refuses the image before its first change: the machine gets no image and no firewall."""
     others = json.dumps({"engine_image_keys": keys(SigningKey(tmp_path))})
     said = " ".join(controller.set_up("-e", others, check=False).replace("\\n", " ").split())
     assert f"The image {ENGINE['reference']} must have a signature by a key of engine_image_keys" in said
@@ -122,7 +122,7 @@ def test_4_a_bare_machine_refuses_an_image_that_no_key_of_the_site_has_signed(
 def test_5_site_sets_up_both_machines_and_reboots_the_machine_with_nouveau(
     controller: Controller, gateway: Node, gpu: Node
 ) -> None:
-    """Also the first pull of an image that a key must have signed."""
+    """In this run, the machine with a GPU also pulls the image for the first time, and verifies its signature."""
     assert gpu.run("ls -d /sys/module/nouveau")
     with Boots(gpu) as boots, Boots(gateway) as others:
         said = controller.set_up()
@@ -165,7 +165,7 @@ def test_7_a_client_without_tls_gets_no_answer(controller: Controller, gateway: 
 
 
 def test_8_each_machine_has_the_open_ports_of_the_guide(gateway: Node, gpu: Node) -> None:
-    """All ports, from the other machine: docs/security.md."""
+    """docs/security.md lists these ports. Each machine tries all ports of the other machine."""
     every = range(1, 65536)
     assert scan(gpu, gateway.address, every) == [22, 8000, 8404]
     assert scan(gateway, gpu.address, every) == [22, 5004, 5005]
@@ -179,6 +179,6 @@ def test_9_site_again_changes_nothing(controller: Controller) -> None:
 def test_10_discover_again_finds_no_difference(controller: Controller) -> None:
     files = {path: path.read_bytes() for path in controller.site.rglob("*") if path.is_file()}
     said = controller.playbook("-i", "mysite", "baremetal.inference.discover", "-e", "out=mysite")
-    # Neither does the report advise to stop the gateway.
+    # The report does not advise to stop the gateway, whose port the machine uses.
     assert "nothing has changed" in said and "listens on the port of" not in said, said
     assert {path: path.read_bytes() for path in controller.site.rglob("*") if path.is_file()} == files

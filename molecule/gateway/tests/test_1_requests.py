@@ -30,7 +30,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
     [("main", {"main"}), ("tiny-a", {"main"}), ("lone", {"lone"}), ("other", {"other"}), ("tiny-b", {"lone", "other"})],
 )
 def test_a_model_name_leads_to_its_engines(gateway: Gateway, model: str, answers: set[str]) -> None:
-    """The name of a replica set, of its model, and of a model that two sets serve."""
+    """A name is that of a replica set, that of its model, or that of a model that two sets serve."""
     texts = [gateway.ask(data=body(model)).json["choices"][0]["message"]["content"] for _ in range(6)]
     assert {text.split()[2] for text in texts} == answers
     if model in ("main", "tiny-a"):
@@ -124,7 +124,7 @@ TWICE = (
     '{"model": "lone", "\\u006dodel": "tiny-b"}',
     '{"\\u006dodel": "tiny-b", "model": "lone"}',
     '{"model": "lone", "messages": [{"content": "a } b \\" c"}], "model" : "tiny-b"}',
-    # One model. A key with a backslash counts as a second key `model`, because it may be this word.
+    # This body names one model. But a key with a backslash counts as a second key `model`: it could be this word.
     '{"model": "lone", "m\\/": 1, "user": "\\u00e9"}',
 )
 
@@ -138,7 +138,7 @@ ONCE = (
 
 
 @pytest.mark.parametrize("data", TWICE)
-def test_a_body_with_two_models_is_refused_where_an_engine_serves_several(gateway: Gateway, data: str) -> None:
+def test_a_body_with_two_models_is_refused_where_an_engine_serves_several_models(gateway: Gateway, data: str) -> None:
     answer = gateway.ask(data=data.encode())
     assert (answer.status, answer.error["code"]) == (400, "model_twice")
     # Where an engine serves one model, all its names lead to this model, so the gateway does not refuse.
@@ -154,7 +154,7 @@ def test_the_word_model_in_a_text_or_a_tool_is_no_second_model(gateway: Gateway,
     assert gateway.ask(data=(data[:-1] + f', "padding": {padding}}}').encode()).status == 200
 
 
-def test_a_form_with_two_models_is_refused_where_an_engine_serves_several(gateway: Gateway) -> None:
+def test_a_form_with_two_models_is_refused_where_an_engine_serves_several_models(gateway: Gateway) -> None:
     for field in ('name="model"', "NAME=model", "name*=utf-8''model", 'name="mo\\del"'):
         more = f"--b-1+(\r\nContent-Disposition: form-data; {field}\r\n\r\ntiny-b\r\n".encode()
         answer = speak(gateway, more + form("lone"), path=CHAT)

@@ -169,7 +169,7 @@ def test_a_new_process_that_reads_states_from_before_a_drain_follows_the_drain(g
 
 
 def test_an_unknown_answer_of_the_agent_changes_nothing(gateway: Gateway) -> None:
-    """Also in a new process, which asks the agent itself."""
+    """The test reloads HAProxy: a new process has no earlier answer of the agent."""
     gateway.engine(agent="?")
     reload(gateway)
     assert answered_by(gateway) == {"127.0.0.1.", "127.0.0.2."}

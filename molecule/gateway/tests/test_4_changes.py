@@ -33,7 +33,7 @@ def test_keys_change_in_the_running_process(gateway: Gateway) -> None:
 
 
 def test_a_setting_changes_by_a_reload(gateway: Gateway) -> None:
-    """Body size, paths and the clients' networks, with the keys of the scenario again."""
+    """The settings are body size, paths and the clients' networks."""
     before = gateway.pid
     # The role's own request at its end passes, although gateway_paths does not list the path of that request.
     changes: dict[str, Any] = {"gateway_body_mib": 4, "gateway_paths": [CHAT]}

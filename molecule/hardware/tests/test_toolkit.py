@@ -133,7 +133,7 @@ def test_the_toolkit_is_installed_before_there_is_a_driver(bare: Toolkit, tmp_pa
 
 
 @on_deb13
-def test_the_specification_waits_for_the_driver_and_docker_for_the_specification(bare: Toolkit) -> None:
+def test_the_specification_waits_for_the_driver_and_docker_waits_for_the_specification(bare: Toolkit) -> None:
     bare.role()
     unit = "nvidia-cdi-refresh.service"
     bare.run(f"systemctl start {unit}")

@@ -63,7 +63,8 @@ def test_each_name_gets_the_answer_of_its_model(client: OpenAI, name: str) -> No
 
 
 def test_adapters_answer_at_once(client: OpenAI) -> None:
-    # Without their base: vLLM's kernels for the CPU answer a request for the base as an adapter in the same batch.
+    # No request is for the base: in a batch with requests for an adapter, vLLM's kernels for the CPU let this adapter
+    # answer for the base.
     names = [("tiny-legal", "tiny-medical")[number % 2] for number in range(AT_ONCE)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda name: ask(client, name), names))

@@ -25,8 +25,8 @@ ENGINES = {"embed": "tiny-embed", "rank": "tiny-score"}
 """The models by instance."""
 
 NAMES = {"tiny-legal": ("I am tiny-legal",), "tiny-medical": ("I am tiny-medical",), "main": ("I am tiny-",)}
-"""The beginning of each right answer. vLLM's kernels for the CPU answer a request for the base as an adapter of the
-same batch."""
+"""The beginning of each right answer, by name. For `main`, the base, any model may answer: in a batch with requests for
+an adapter, vLLM's kernels for the CPU let this adapter answer for the base."""
 
 
 def is_vector(answer: dict[str, Any]) -> bool:

@@ -142,7 +142,7 @@ def test_all_mistakes_are_refused_at_once(deb13: Node) -> None:
 
 @pytest.mark.full
 def test_a_warm_up_prompt_of_another_task_is_refused(deb13: Node) -> None:
-    """An engine for vectors has no chats. The plan refuses the prompt, and the release before stays."""
+    """An engine for vectors has no chats. The plan refuses the prompt, and the active release stays."""
     before, other = container(deb13, "embed")["Config"]["Labels"], deb13.engine_pid("main")
     prompts = [{"messages": [{"role": "user", "content": "Hello"}]}]
     models = {**HOST["models"], "tiny-embed": {**HOST["models"]["tiny-embed"], "warm-up-prompts": prompts}}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tokens that the engine guesses, by words of the prompt or by a draft model; and an instance with an image of its own.
 
-The last file: the chat model loses its adapters. The first of two updates lets the chat model guess by words of the
+The file comes last, because the chat model loses its adapters here. The first of two updates lets the chat model guess by words of the
 prompt, and gives `rank` another image. The second gives the chat model a draft, and takes the other image away.
 """
 
@@ -36,7 +36,7 @@ LABEL = "molecule.kinds"
 
 
 def instances(**own: str) -> list[dict[str, Any]]:
-    """The instances of the inventory. `rank` has these keys in place of its image."""
+    """The instances of the inventory without images of their own. `own` are further keys of `rank`."""
     without = [{key: value for key, value in each.items() if key != "image"} for each in HOST["instances"]]
     return [{**each, **own} if each["name"] == "rank" else each for each in without]
 

@@ -102,7 +102,7 @@ def test_an_archive_with_a_wrong_checksum_is_refused(node: Node, web: Web, archi
 
 
 def test_a_model_of_a_hub_is_fetched_by_the_client_in_the_engines_image(node: Node, web: Web) -> None:
-    """A token that no command line shows; an interrupted fetch that continues; pickled weights that are not fetched."""
+    """No command line shows the token, an interrupted fetch continues, and pickled weights are not fetched."""
     entry = {"model": "acme/tiny", "revision": COMMIT}
     image = node.run("docker inspect --format '{{.Config.Image}}' vllm-main")
     given = {"image": image, "hub_endpoint": WEB}
@@ -130,7 +130,7 @@ def test_a_model_of_a_hub_is_fetched_by_the_client_in_the_engines_image(node: No
 
 
 def test_the_playbook_fetches_once_and_then_uses_the_store(node: Node, web: Web, archive: dict[str, str]) -> None:
-    """By site.yml. A hub's model must have a revision, and a model that the plan cannot check needs a permission."""
+    """A hub's model must have a revision, and a model that the plan cannot check needs a permission."""
     node.run("rm -rf /mnt/models/web")
     models = {
         "web": {**archive, "dtype": "float32", "max-model-len": 512, "enforce-eager": True},

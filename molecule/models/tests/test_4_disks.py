@@ -58,7 +58,7 @@ def test_an_engine_with_a_damaged_copy_starts_from_the_store(node: Node) -> None
     number = revision(node, "tiny-a")
     copy, link = f"{FAST}/.copies/tiny-a/{number}", f"{FAST}/tiny-a/{number}"
     other = node.engine_pid("office")
-    # A new file of this name: engines keep the old file, which they have mapped.
+    # A new file replaces the old one: running engines keep the old file, which they have mapped.
     node.run(f"head --bytes=1000 {copy}/model.safetensors > /root/cut && mv /root/cut {copy}/model.safetensors")
     taken = len(steps(node))
     node.run("docker kill vllm-main")
@@ -82,7 +82,7 @@ def small(node: Node) -> Iterator[str]:
 
 
 def test_a_fast_disk_without_room_for_the_copy_does_not_fail_the_run(node: Node, small: str) -> None:
-    """Links lead to the store."""
+    """The links on the fast disk then lead to the store."""
     given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
     output = node.site("--tags", "model_store", **given)
     assert "engines load it from the store: the copy needs 1." in " ".join(output.split())

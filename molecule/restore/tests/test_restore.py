@@ -35,7 +35,8 @@ def whole(address: str) -> re.Pattern[str]:
 def state(node: Node) -> dict[str, str]:
     """The files at SAVED (saved.py) by path, without the node's address and what follows from the address.
 
-    Left out are the address and the id in each release, and the known-good checksums, which must be those of the files.
+    The address and the id of each release are left out. The known-good checksums are left out, too: the function checks
+    that they are those of the files.
     """
     contents, own = Saved(node).contents(), whole(node.address)
     checksums = json.loads(contents[KNOWN_GOOD])["files"]

@@ -162,8 +162,8 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
         ("recovery_install", {"node_recovery"}),
     ],
 )
-def test_a_tag_alone_changes_its_part_as_the_site_enters_the_roles(stage: Any, tag: str, changed: set[str]) -> None:
-    """No preflight ran before. Engines are not compared in a run with another role's tags."""
+def test_a_run_with_one_tag_changes_only_the_part_of_that_tag(stage: Any, tag: str, changed: set[str]) -> None:
+    """The play enters the roles like the site: no preflight ran before. A tag of another role compares no engines."""
     tasks = [{**role(name), "tags": ["always"]} for name in ("model_store", "vllm", "recovery")]
     sound = [({"module": module}, answer) for module, answer in SOUND.items()]
     play = {"hosts": "all", "vars": VARIABLES, "tasks": tasks}

@@ -20,7 +20,7 @@ class Text:
 
 
 class OwnText:
-    """The same part as its owner has it."""
+    """The same part as the class Owner has it."""
 
     model_type = "step"
 
@@ -91,7 +91,7 @@ def test_types_that_run_only_with_transformers_code_are_adopted(monkeypatch: pyt
     monkeypatch.setattr(engine_classes, "classes", lambda: {**KNOWN, "giver": Giver, "small": Small})
     monkeypatch.setattr(engine_classes, "served", lambda: ({"owner"}, {"giver", "step"}))
     found = engine_classes.describe()
-    # step is a part of owner, too, which the engine itself runs.
+    # The engine itself runs the type `owner`, and so its part, the type `step`.
     assert {name: kind["adopted"] for name, kind in found.items()} == {
         **dict.fromkeys(("owner", "step", "owner/text_config"), False),
         **dict.fromkeys(("giver", "small"), True),
