@@ -543,7 +543,7 @@ class Manager:
 
     def end_sessions(self, account: pwd.struct_passwd) -> None:
         """End a user's processes outside of containers, so that none keeps the user's number. Raises AccountError."""
-        # This ends shells that sudo has started as well. Without logind, there are no such sessions.
+        # loginctl also ends shells that sudo has started. Without loginctl, the user has no sessions.
         with suppress(FileNotFoundError):
             code, output = run("loginctl", "terminate-user", account.pw_name)
             # logind also refuses a user without sessions.

@@ -339,7 +339,7 @@ class Manager:
         results = [pins.apply(coming) for pins in self.pins]
         if not self.module.check_mode:
             self.carry_out(plan)
-            # Again: apt-get removes the hold of packages that it changes, and new dependencies have no hold.
+            # A second time: apt-get removes the hold of packages that it changes, and new dependencies have no hold.
             results += [pins.apply() for pins in self.pins if plan.installed]
         results.append(self.hold_for_others(plan.installed))
         pinned = {key: [item for result in results for item in result[key]] for key in ("held", "released", "diff")}

@@ -259,7 +259,7 @@ class Manager:
         before = {path: files.text(path) or "" for path in [*self.wanted, *self.gone]}
         changed = [path for path, file in self.wanted.items() if before[path] != file.text or mode(path) != file.mode]
         differing = [*changed, *self.gone, *self.saved]
-        # Before the change, which takes the new names.
+        # Read before the change: after the change, saved() returns other names.
         renamed = [f"{path} is renamed to {saved(path)}\n" for path in self.saved]
         found: list[tuple[str, str]] = []
         if differing:

@@ -484,7 +484,7 @@ class Host:
         return found
 
     def containers(self) -> int:
-        """The number of running containers, -1 without an answer. A query would start a daemon that does not run."""
+        """The number of running containers, -1 without an answer. The query starts a daemon that does not run."""
         code, output = self.run("docker", "--host", SOCKET, "ps", "--quiet", "--no-trunc")
         return len(re.findall(r"^[0-9a-f]{64}$", output, re.MULTILINE)) if code == 0 else -1
 

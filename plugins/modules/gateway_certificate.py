@@ -170,7 +170,7 @@ class Manager:
 
     def run(self) -> Result:
         """Bring all parts into effect. Raises CertificateError, SystemdError, OSError, ValueError, ImportError."""
-        # Before any change, as the message says.
+        # First: the message of a refusal says that nothing was changed.
         self._refuse_lost()
         # Before the certificate: certbot refuses a hook that does not exist.
         self._tool()

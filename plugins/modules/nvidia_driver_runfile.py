@@ -178,7 +178,7 @@ def apply(
     same = before is not None and before.is_driver(params["version"], params["flavor"]) if present else before is None
     result: dict[str, Any] = {"changed": not same, "before": asdict(before) if before else None}
     if check_mode:
-        # A driver of another version has no module for any kernel: `same` decides then.
+        # Any other driver is replaced, which is a change whatever kernels have modules.
         waiting = host.waiting(params["version"], params["kernels"]) if present and same else []
         return {**result, "changed": not same or bool(waiting)}
     if not same:

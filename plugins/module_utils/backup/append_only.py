@@ -85,7 +85,10 @@ def prove(access: Access, ask: Send = send) -> None:
 
 
 def _problem(server: _Rest | _S3) -> str:
-    """What the server allows, or what keeps it from an answer; empty if it allows only locks. Raises OSError."""
+    """What is wrong with the server's permissions, or why the server does not show them; empty if they are right.
+
+    Raises OSError.
+    """
     try:
         allowed = [kind for kind in KINDS if server.deletes(kind)]
         if allowed:
@@ -129,7 +132,7 @@ class _Rest:
                 " backup_environment), or this path is another user's"
             )
         if answer.status == 400:
-            # A server with TLS answers a request without TLS so. Source: Go's net/http.
+            # 400 is the answer of a server with TLS to a request without TLS. Source: Go's net/http.
             raise _NoAnswer(
                 f"the server answered 400: {answer.text.strip()[:200]}. If the server has TLS, backup_repository must"
                 " begin with rest:https://"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares files and units with their declaration. Other tasks write them. Private to the collection.
+"""Compares files and units, which other tasks write, with their declaration. Private to the collection.
 
 One check of all files and units is faster than the check mode of each task.
 """

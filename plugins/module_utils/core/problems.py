@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 CLOSE = (0.5, 0.75)
-"""Least similarity of two names (difflib): if the known name has all numbers of the other name, and otherwise."""
+"""Least similarity of two names (difflib). The first value is for a known name that has all numbers of the other name,
+the second for any other known name."""
 
 _SECRET = re.compile(
     r"(?:^|[-_])(?:token|(?:api|access|private|secret)?key|secret|pass(?:word|wd|phrase)|credentials?)$", re.IGNORECASE

@@ -27,7 +27,7 @@ OTHERS = (
 """Other variables with secrets. Their length is not checked."""
 
 PURPOSES: Mapping[str, str] = {"vllm_accepted_keys": "vllm_api_key"}
-"""Variables that may have the secrets of another variable."""
+"""Variables that may repeat the secrets of another variable, and that variable."""
 
 ADVICE = "set a secret of your own in the vault (`openssl rand -hex 32` makes one)"
 
@@ -37,7 +37,7 @@ SITE_ADVICE: Mapping[str, str] = {
     "backup_sftp_key": "set the private key that the backup server knows, in the vault",
     "nvidia_driver_mok_password": "set a password of your own, of letters and digits, in the vault",
 }
-"""The advice for variables of OTHERS whose secret no other service gives."""
+"""The advice for variables of OTHERS whose secret does not come from another service."""
 
 _PLACEHOLDER = re.compile(
     r"(?i:(?<![a-z])change[-_]?(?:me|this|it)(?![a-z]))|^(?i:change (?:me|this|it)\b)|^CHANGE|^<[^<>]*>$"

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The configuration of Prometheus and Alertmanager. Private to the collection; pure.
 
-For Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. This collection's files that the
-configuration names lie in its directory, so that they can be checked together in another directory.
+For Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. The configuration
+names this collection's files by relative paths, so that all can be checked together in another directory.
 """
 
 from __future__ import annotations

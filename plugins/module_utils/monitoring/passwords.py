@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """bcrypt hashes of passwords for Prometheus' web configuration. Private to the collection.
 
-Uses the machine's libcrypt, since Python on Debian 13 has no module for bcrypt, and so no package must be installed. A
-hash that still fits its password stays, so that a run without changes reports none.
+Uses the machine's libcrypt: Python on Debian 13 has no module for bcrypt, and libcrypt needs no further package. A hash
+that still fits its password stays, so that a run without changes reports none.
 """
 
 from __future__ import annotations

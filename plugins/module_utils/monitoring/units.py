@@ -52,10 +52,10 @@ def alertmanager(settings: Settings) -> str:
     command = ["-c", WITHOUT_PATHS, "alertmanager", "/usr/bin/prometheus-alertmanager", *options]
     more = [
         "SyslogIdentifier=prometheus-alertmanager",
-        # SIGTERM goes to Alertmanager alone. The filter ends with that log, and gets 0.2 s for the last lines.
+        # SIGTERM goes to Alertmanager alone. The filter ends when the log ends, and gets 0.2 s for the last lines.
         "KillMode=mixed",
         "ExecStopPost=/bin/sleep 0.2",
-        # Debian's unit has `no`: systemd would not start Alertmanager again while an old filter still runs.
+        # With the `no` of Debian's unit, systemd would not start Alertmanager again while an old filter still runs.
         "SendSIGKILL=yes",
         "",
     ]

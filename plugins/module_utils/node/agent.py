@@ -146,7 +146,7 @@ class Agent:
         return Endpoint(release.address, release.port).words if release else ""
 
     def _behind_gate(self, name: str) -> Drain | None:
-        """A drain with the owner `update` while the gate is closed, even after an undrain:
+        """A drain with the owner `update` if the gate is closed, else None. It counts even after an undrain, because
         the gate refuses connections."""
         swap = swaps.read(self._paths, name)
         return Drain(drains.UPDATE, f"the gate is closed ({swap.step})", swap.since) if swap and swap.gated else None
@@ -186,7 +186,7 @@ class Agent:
         if problem and problem != self._problem:
             self._entries.say(problem, journal.WARNING)
         self._problem = problem
-        # Without WATCHDOG, systemd restarts the agent: here if a probe never ends, or if the agent no longer listens.
+        # If a probe never ends, or the agent no longer listens, no WATCHDOG is sent: systemd then restarts the agent.
         longest = LONGEST_ROUND + self._interval
         if alive and all(time.monotonic() - watched.began < longest for watched in self._watched.values()):
             count = Counter(watched.state.verdict for watched in self._watched.values())
@@ -210,8 +210,8 @@ class Agent:
             watched.task = asyncio.create_task(self._watch(name, watched))
 
     def _begin(self, name: str) -> _Watched:
-        """A recent verdict of an earlier agent still counts: a restart of the agent must send no requests to
-        an engine that hangs."""
+        """A new instance to watch. A recent verdict of an earlier agent still counts: a restart of the agent must send
+        no requests to an engine that hangs."""
         now = self._now()
         known = probe_state.read(self._paths, name)
         if known is not None and probe_state.stale(known, now):

@@ -43,7 +43,7 @@ def reply(verdict: str, detail: str, drain: Drain | None, *, stale: bool) -> str
 
 
 ELSEWHERE = "down #the engine listens elsewhere"
-"""The answer for the server, of an engine's two, on which the running release does not listen."""
+"""The answer for one of an engine's two servers: the running release does not listen there."""
 
 
 @dataclass(frozen=True)

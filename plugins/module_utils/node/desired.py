@@ -122,7 +122,8 @@ class Desired:
         return next((release for release, entry in pairs if entry and entry.store_name == wanted), None)
 
     def engine(self, name: str) -> Engine:
-        """The engine of an instance, or of an entry: that of the first instance that serves the entry, if any does."""
+        """The engine of an instance or an entry. The engine of an entry is that of the first instance that serves the
+        entry; without such an instance, an engine on any GPUs of the node."""
         if name in self.instances:
             return self._instance(name)
         # An adapter has the engine of its base.
@@ -161,7 +162,8 @@ class Desired:
         return Span(gang.world, gang.rank, network.find(gang.me.address, self._paths.root)) if gang else ONE_NODE
 
     def _draft(self, entry: Entry | None, release: Release | None) -> Path | None:
-        """The directory of the draft model that an entry names, in the store that has the model of a release."""
+        """The directory of an entry's draft model, in the store of a release's model; None without a draft model or a
+        release."""
         draft = self.entries.get(drafts.named(entry.flags) or "") if entry else None
         return stored.find(Path(release.model_path).parents[1], draft).files if draft and release else None
 

@@ -88,7 +88,7 @@ class Status:
     desired: bool
     """Whether the inventory declares the instance."""
     pending: bool
-    """Whether the wanted release is not the active one."""
+    """Whether the release that must run is not the active one."""
     status: str = ""
     result: str = ""
     """systemd's reason for a unit that failed, such as start-limit-hit; `success` otherwise."""
@@ -239,8 +239,8 @@ def _state(active: str, sub: str) -> str:
 def _stopped_well(unit: Mapping[str, str]) -> bool:
     """Whether a unit was stopped, and its end was no failure.
 
-    systemd keeps the last message of a supervisor. Here, it is about the stop, such as `draining`. After a failure, it
-    is the reason.
+    systemd keeps the last message of a supervisor. After such a stop, the message is about the stop, such as
+    `draining`. After a failure, the message is the reason.
     """
     return unit.get("ActiveState") == "inactive" and unit.get("Result", "success") == "success"
 
@@ -252,7 +252,7 @@ def _time(text: str) -> str:
 
 
 def healthy(statuses: Sequence[Status]) -> bool:
-    """Whether every declared instance serves, has sound files, and no recent verdict condemns it."""
+    """Whether every declared instance serves and has no problems, and no recent verdict condemns an instance."""
     return all(
         status.serving and not status.problems and not _condemned(status) for status in statuses if status.desired
     )

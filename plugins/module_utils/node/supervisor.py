@@ -63,7 +63,7 @@ class EngineError(Exception):
 
 
 class GangEnded(EngineError):
-    """The gang has ended, and the engine was killed for that. An end that was asked for is no failure."""
+    """The gang has ended, so the engine was killed. An end that was asked for is no failure."""
 
     def __init__(self, order: Order) -> None:
         super().__init__(f"the gang ended: {order.reason}")

@@ -108,7 +108,10 @@ class Cleaning:
         ]
 
     def apply(self) -> None:
-        """Remove what is planned. A revision is renamed first, so that no half revision has a name. Raises OSError."""
+        """Remove what is planned. A revision is moved away first, so that no path of a revision leads to a part of it.
+
+        Raises OSError.
+        """
         for item in self.superseded:
             aside = self.store / INCOMING / f"{item.path.parent.name}-{item.path.name}{REMOVED}"
             make_directory(aside.parent)

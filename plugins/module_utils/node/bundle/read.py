@@ -46,7 +46,7 @@ REPORT_MASKING = 120.0
 
 
 def secrets(paths: Paths) -> list[str]:
-    """The secrets of the node: those in all environment files, also of earlier releases and those put aside;
+    """The secrets of the node: in environment files, with those of all releases and those that recovery has put aside;
     addresses of alerts; tokens of hubs. Raises nothing: a file that cannot be read adds none."""
     found: set[str] = set()
     for path in (

@@ -103,7 +103,7 @@ def machine_problems(machine: str) -> list[Problem]:
 
 
 def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
-    """A problem for each instance whose GPUs Docker on this node cannot give to a container."""
+    """A problem for each instance with GPUs, on a node whose Docker cannot give GPUs to a container."""
     return [
         Problem(f"instance {instance.name}", f"cannot get its GPUs: {reason}", "gpus", list(instance.gpus))
         for instance in instances
@@ -127,7 +127,7 @@ def revisions_in_use(paths: Paths, name: str, model: str) -> dict[str, str]:
 
 
 def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
-    """Reasons in a model's files why it cannot get the system prompt of its entry.
+    """Why a model, by its files, cannot get the system prompt of its entry.
     Empty without a system prompt, or without files."""
     if entry.system_prompt is None or files is None:
         return []

@@ -44,8 +44,8 @@ class Service:
         """Whether an engine still has to answer, or its release has to be marked as proven, after start()."""
 
     def start(self, names: list[str]) -> list[str]:
-        """Start the instances that neither serve nor load, and repair the installed files of all. Returns those it
-        started.
+        """Start the instances that neither serve nor load, and repair the installed files of all others. Returns the
+        started instances.
 
         An engine that runs keeps its release, since systemd needs the files of that release if the engine dies.
         """
@@ -69,8 +69,8 @@ class Service:
         return down
 
     def without_swap(self, names: list[str]) -> list[str]:
-        """The names without a swap, and a warning for each other. During a swap, only the swap may start and prove
-        releases."""
+        """The names of instances without a swap. Warns of each instance that has one: during a swap, only the swap may
+        start and prove releases."""
         swapped = [name for name in names if swaps.read(self.paths, name)]
         for name in swapped:
             self.warn(f"{name} was left alone: it is in a swap, or its swap was cut off. See inferctl status")

@@ -94,7 +94,7 @@ class Publisher:
             self.published.append(str(path))
 
     def _link(self, path: Path, target: Path) -> None:
-        """Have engines load a variant from the store, unless an earlier run has set this link. Raises OSError."""
+        """Make `path` a link to a variant in the store, so that engines load the variant from there. Raises OSError."""
         if put_link_in_place(path, str(target)):
             self.published.append(str(path))
 

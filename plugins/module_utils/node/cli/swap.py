@@ -42,7 +42,7 @@ PERMISSIONS = {
 """The options that allow what a swap refused."""
 
 LONGEST_REST = 60.0
-"""Most seconds to wait, in addition to systemd's delay, before a swap starts again whose process fails each time."""
+"""Most seconds to wait, in addition to systemd's delay, before a swap starts again after its process has failed."""
 
 
 def add(commands: Commands) -> None:
@@ -216,8 +216,8 @@ def _perform(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _rest(restarts: int) -> float:
-    """Seconds to wait in addition to systemd's delay, at most LONGEST_REST. Before that, both together double with each
-    restart."""
+    """Seconds to wait in addition to systemd's delay, at most LONGEST_REST. Up to this limit, the sum of wait and delay
+    doubles with each restart."""
     return min(LONGEST_REST, RESTART_SECONDS * (2.0 ** min(restarts, 16) - 1))
 
 

@@ -74,7 +74,7 @@ def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
     unit = unit_name(options.name)
     properties = systemd.show([unit], ["InvocationID", "NRestarts", LAST_END])[unit]
     caller = os.environ.get("INVOCATION_ID", "")
-    # A unit that was never started has no id either.
+    # Without an id, the caller is no unit. A unit that was never started has no id, so two empty ids prove nothing.
     if not caller or caller != properties["InvocationID"]:
         raise UsageError(f"{options.command} is for {unit} only: systemctl start {unit}")
     return properties

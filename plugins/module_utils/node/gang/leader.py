@@ -80,7 +80,8 @@ class Leader:
         with 0, the digest alone decides."""
         self.gang = gang
         self.proof: Prove | None = None
-        """The message to followers whose release is not marked as proven; None until the leader's has proved itself."""
+        """The message to followers whose release is not marked as proven; None until the leader's release has proved
+        itself."""
         self._numbers = numbers or {}
         self.epoch = epoch
         self.phase = WAITING
@@ -126,7 +127,8 @@ class Leader:
         seat.link = None
         # A member that has said that it leaves, and is lost before the drain is over, is no failure: nothing died.
         left = seat.state == LEAVING
-        # The reason for an end stays visible: a member that was refused or whose engine ended closes next.
+        # The reason for an end stays visible: a member that was refused, or whose engine ended, closes its connection
+        # soon after.
         if seat.state not in (REFUSED, ENDED):
             seat.state, seat.detail = MISSING, why
         if self.phase in (LOADING, SERVING) or (self.phase == STOPPING and seat.state != ENDED):

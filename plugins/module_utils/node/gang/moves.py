@@ -116,7 +116,7 @@ class Own:
         return int(tries) + 1
 
     def _recorded(self) -> dict[str, Any]:
-        """The last move that has not arrived; empty without one, or where the file is damaged."""
+        """The recorded move; empty without one, or where the file is damaged."""
         try:
             value = files.read_json(self._paths.gang_move(self._name))
         except (OSError, ValueError):

@@ -56,8 +56,9 @@ def last_reset(known: State, now: datetime) -> float:
 def needed_by_log(log: str, addresses: Collection[str], since: float, missing: Collection[str] = ()) -> tuple[str, str]:
     """The strongest action that the kernel's log asks for, for these GPUs, and why.
 
-    Counts lines since the driver was loaded; lines with an XID count only after `since`, in seconds since boot. For
-    `missing` GPUs, which the driver does not list, failed starts count.
+    Reads lines since the driver was loaded. Of these, a line with an XID counts only if it came after `since`, in
+    seconds since boot, or has no time. The line that the driver cannot start a GPU counts only for `missing` GPUs, which the driver
+    does not list.
     """
     found, errors = xid.recent(log)
     actions, words = [], []

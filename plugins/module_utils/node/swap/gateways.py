@@ -21,7 +21,8 @@ from ...engine.swap_settings import Gateway
 ANSWER_SECONDS = 2.0
 
 YOUNG_SECONDS = 4
-"""A younger process of HAProxy has not checked agents: it shows the states of a file, or all servers as up."""
+"""Seconds. A process of HAProxy younger than this may not have checked agents yet: it shows the states of a file, or
+all servers as up."""
 
 LONGEST_ANSWER = 1 << 20
 """Most bytes of an answer. Each server takes about 150."""

@@ -95,7 +95,7 @@ def _refuse_last(node: Node, swap: Swap) -> None:
     """Raises StepFailed if no other server is left. Of several nodes that begin at once, all but one give way."""
     if swap.notes.get("way") not in (way.OTHERS, way.BRIDGE):
         return
-    # A bridge serves meanwhile, so only the instance's own server goes.
+    # A bridge serves meanwhile, so gateways lose only the instance's own server.
     own = node.own[:1] if swap.notes.get("bridge") else node.own
     # A gateway that sent no requests here when the swap began loses no server.
     spared = {
@@ -148,9 +148,9 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def _least_seconds(swap: Swap) -> float:
-    """Least seconds for requests in flight behind the closed gate. The gateways of an only server hold all other
-    requests meanwhile, and refuse them at the end of gateway_hold_seconds: so these seconds are at most the recorded
-    patience, but ILL_SECONDS at least, to see that the last connection has ended."""
+    """Least seconds for requests in flight behind the closed gate: GATED_SECONDS, but for an only server no more than
+    the recorded patience. Its gateways hold all other requests meanwhile, for gateway_hold_seconds at most. ILL_SECONDS
+    are always left, to see that the last connection has ended."""
     patience = swap.notes.get("patience")
     return GATED_SECONDS if patience is None else min(GATED_SECONDS, max(ILL_SECONDS, float(patience)))
 

@@ -33,7 +33,7 @@ def words(report: Report, name: str) -> list[str]:
 
 
 def still(paths: Paths, name: str) -> list[str]:
-    """What the last swap of an instance left undone, and is still undone. Raises nothing."""
+    """What the last swap of an instance left undone, as far as it was not done since. Raises nothing."""
     report = swaps.last(paths, name)
     if report is None or swaps.read(paths, name):
         return []

@@ -122,7 +122,8 @@ def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> S
         reason=request.reason,
         terms=terms,
         step=swaps.BEGUN,
-        # Continue the state of a swap that was cut off. A run of an older version recorded its swap only at the stop.
+        # Continue the state of a swap that was cut off. A playbook of an older version recorded its swap (LED) only
+        # when it stopped the engine.
         touched=found is not None and (found.touched or found.step == swaps.LED),
         bridged=found is not None and found.bridged,
         closed_port=found.closed_port if found else None,

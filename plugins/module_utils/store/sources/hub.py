@@ -178,7 +178,7 @@ class Download:
         self._target.mkdir(parents=True, exist_ok=True)
         # Find out before the download whether root can later take the files back from the client's user.
         give(self._target, 0)
-        # Also what a client of an earlier version has fetched as root.
+        # The directory may have files that a client of an earlier version has fetched as root.
         give(self._target, FETCHER)
         if self.token_file:
             give(self.token_file, FETCHER)
