@@ -31,7 +31,7 @@ def test_the_filter_takes_the_facts_as_they_are(root: Path) -> None:
     same_keys(documented["RETURN"]["_value"]["contains"], decision)
 
 
-def test_the_filters_wish_is_documented() -> None:
+def test_the_documented_defaults_are_those_of_the_filter() -> None:
     documented = yaml.safe_load(DOCUMENTED.read_text())
     wish = documented["DOCUMENTATION"]["options"]["_input"]["suboptions"]
     facts = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled": None}, "runfile": None}

@@ -40,7 +40,7 @@ def test_after_a_failed_fetch_all_other_nodes_fetch_from_the_network() -> None:
     hostvars = {"a": failed, "b": facts(), "c": facts()}
     dealt = {"b": ("m", "", ""), "c": ("m", "", "")}
     assert turns(hostvars, active=["b", "c"]) == dealt
-    # Also in later turns, in which the failed node does not take part.
+    # This holds in later turns, too, in which the failed node does not take part.
     last = {host: {"name": "m", "source": ""} for host in "bc"}
     hostvars = {host: {**each, "__model_store_turns": last} for host, each in hostvars.items()}
     assert turns(hostvars, active=["b", "c"]) == dealt

@@ -158,7 +158,7 @@ def test_old_files_that_cannot_be_put_back_do_not_hide_the_first_error(
     assert "are back" not in str(error.value)
 
 
-def test_exclusive_renames_sources_that_are_not_declared(node: Node) -> None:
+def test_the_option_exclusive_renames_sources_that_are_not_declared(node: Node) -> None:
     (node.etc / "sources.list.d/docker.sources").write_text("Types: deb\n")
     (node.etc / "sources.list.d/comment.list").write_text("# deb x\n")
     (node.etc / "sources.list.inference.save").write_text("of an earlier time")

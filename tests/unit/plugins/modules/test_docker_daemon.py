@@ -226,7 +226,7 @@ def test_the_daemon_restarts_if_it_may_or_runs_no_container(node: Node) -> None:
     assert node.config() == {}
 
 
-def test_a_daemon_that_does_not_answer_counts_as_one_with_containers(node: Node) -> None:
+def test_a_daemon_that_does_not_answer_counts_as_a_daemon_with_containers(node: Node) -> None:
     node.answers = False
     result = node.apply({"bip": "10.0.0.1/24"})
     assert result["restart_required"] and result["containers_running"] == -1 and node.verbs() == []
@@ -319,7 +319,7 @@ def test_a_run_that_was_cut_off_is_finished_by_the_next(node: Node, monkeypatch:
     assert not node.apply({"debug": True})["changed"]
 
 
-def test_data_root_stays_while_containers_exist(node: Node) -> None:
+def test_the_setting_data_root_stays_while_containers_exist(node: Node) -> None:
     old = node.root / "old"
     (old / "containers/abc").mkdir(parents=True)
     node.write({"data-root": str(old)})
@@ -461,7 +461,7 @@ def test_a_run_corrects_each_difference(node: Node, harm: Callable[[Node], None]
     assert not inspect(node)["due"]
 
 
-def test_files_with_another_owner_are_due_and_get_the_owner_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_user_are_due_and_are_given_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(node)
     number, given = os.geteuid() + 1, []
     monkeypatch.setattr(os, "geteuid", lambda: number)

@@ -32,7 +32,7 @@ class Kernel(firewall.Node):
     broken = ""
     """A command with these words fails."""
     timer_first = False
-    """Whether the timer ends the trial just before another caller of the rollback script."""
+    """Whether the timer ends the trial just before another caller of the rollback script does."""
     calls: list[str]
 
     def __init__(self) -> None:

@@ -239,7 +239,9 @@ def test_a_renewed_certificate_of_the_site_is_handed_over(machine: Machine, tmp_
     assert not (machine.root / "site-ca.pem").exists()
 
 
-def test_the_directory_of_keys_is_for_root_alone_whatever_the_form(machine: Machine, tmp_path: Path) -> None:
+def test_the_directory_of_keys_is_for_root_alone_with_a_certificate_of_the_site_or_of_the_sites_own_ca(
+    machine: Machine, tmp_path: Path
+) -> None:
     tls, path = machine.root / "tls", pair(tmp_path, "own")
     own = {"form": "certificate", "certificate": str(path), "certificate_key": str(path.with_suffix(".key"))}
     run(**own)

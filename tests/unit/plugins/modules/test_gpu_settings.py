@@ -50,7 +50,7 @@ def run_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Run
 
 @pytest.fixture
 def run(run_program: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
-    """Like run_program, without a process for each call of nvidia-smi: the script runs in this process."""
+    """Does the same as run_program. The script runs in this process, because processes take longer."""
 
     def runner(program: str, _timeout: float) -> Callable[[list[str]], Outcome]:
         def call(arguments: list[str]) -> Outcome:

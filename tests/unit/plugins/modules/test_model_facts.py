@@ -82,7 +82,7 @@ def of_files(root: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ranges", [True, False])
 def test_the_facts_are_those_of_the_files(remote: Run, hub: FakeHub, ranges: bool) -> None:
-    """Also from a server that ignores ranges, and sends whole files."""
+    """Some servers ignore ranges, and send whole files."""
     hub.ranges = ranges
     result = remote()
     assert (result["unknown"], result["changed"]) == ({}, False)

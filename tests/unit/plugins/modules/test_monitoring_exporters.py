@@ -27,7 +27,7 @@ from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporter
 Call = Callable[..., dict[str, Any]]
 
 NOW = 1_795_590_481.35
-"""Seconds since 1970. Fixed: names of tests have this number, and all processes must have the same names."""
+"""Seconds since 1970. The time is fixed, since it is in names of tests, which all processes of pytest must share."""
 
 LIMIT = 1.0
 """Seconds: enough for two answers, also on a busy machine."""
@@ -107,7 +107,7 @@ def test_a_port_without_a_server_does_not_answer() -> None:
     assert no_answer("127.0.0.1", 1, partial(is_young, NOW), 0.4).startswith("it does not answer on port 1 ")
 
 
-def test_absent_removes_only_dcgm_exporter(
+def test_the_state_absent_removes_only_dcgm_exporter(
     run_module: Call, services: Callable[[Iterable[str]], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "UNITS", tmp_path)

@@ -84,7 +84,7 @@ def test_a_new_tool_a_changed_unit_and_a_failure_restart_the_agent(
 ) -> None:
     run()
     assert run(check=True, tool_changed=True)["restarted"] is True
-    # As after a run that installed the tool, and was cut off before the restart of the agent.
+    # A run that installed the tool, and was cut off before the restart of the agent, leaves this state.
     now = time.time() + 0.001
     os.utime(paths.command, (now, now))
     time.sleep(0.01)
@@ -176,7 +176,7 @@ def test_a_start_that_fails_is_an_error_with_the_agents_last_status(run: RunModu
     assert message.endswith("journalctl -u inference-agent.service")
 
 
-def test_absent_removes_the_agent_once(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+def test_the_state_absent_removes_the_agent_once(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     run()
     paths.textfiles.mkdir(parents=True)
     paths.probe_metrics.write_text("")
@@ -203,7 +203,7 @@ def test_a_changed_timer_is_restarted_and_a_stopped_timer_is_started(
     assert not run()["changed"]
 
 
-def test_absent_removes_only_the_metrics_of_the_agent_and_its_timers(
+def test_the_state_absent_removes_only_the_metrics_of_the_agent_and_its_timers(
     run: RunModule, fake: AgentSystemd, paths: Paths
 ) -> None:
     run()

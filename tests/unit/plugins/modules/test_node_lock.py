@@ -63,7 +63,7 @@ def test_another_run_is_refused_with_the_owner_unless_it_takes_the_lock_over(cal
     assert files.read_json(paths.lock)["run_id"] == "run2"
 
 
-def test_without_take_only_the_same_playbook_adopts_a_stale_lock(call: Call, paths: Paths) -> None:
+def test_without_the_option_take_only_the_same_playbook_adopts_a_stale_lock(call: Call, paths: Paths) -> None:
     call(**MINE, seconds=-1)
     assert call(state="free")["changed"] is False
     assert "no sign of life" in call(**{**OTHER, "playbook": "baremetal.inference.maintenance"})["msg"]
@@ -76,6 +76,6 @@ def test_a_damaged_lock_is_named(call: Call, paths: Paths) -> None:
         assert str(paths.lock) in call(**given)["msg"]
 
 
-def test_taking_needs_a_playbook_and_releasing_needs_a_run_id(call: Call) -> None:
+def test_taking_a_lock_needs_a_playbook_and_releasing_a_lock_needs_a_run_id(call: Call) -> None:
     assert "playbook" in call(run_id="run1")["msg"]
     assert "run_id" in call(state="released")["msg"]

@@ -104,7 +104,7 @@ def test_an_installer_that_leaves_no_driver_is_an_error(host: Host, run_module: 
     assert "has installed no driver instead of 580.7.01" in run_module(nvidia_driver_runfile, **WANTED)["msg"]
 
 
-def test_absent_removes_the_driver_once(host: Host, run_module: RunModule) -> None:
+def test_the_state_absent_removes_the_driver_once(host: Host, run_module: RunModule) -> None:
     assert run_module(nvidia_driver_runfile, check=True, state="absent")["changed"] and host.done == []
     assert run_module(nvidia_driver_runfile, state="absent")["changed"] and host.done == ["uninstall"]
     host.done.clear()

@@ -129,7 +129,7 @@ def test_on_a_machine_with_rdma_all_usual_programs_run(monkeypatch: pytest.Monke
 
 
 def test_every_fact_is_documented(run: RunModule, root: Path) -> None:
-    """Also the keys of nested parts. No other key is documented."""
+    """The keys of nested parts are documented as well, and no other key is."""
 
     def keys(contains: dict[str, Any]) -> dict[str, Any]:
         return {name: keys(entry["contains"]) if "contains" in entry else None for name, entry in contains.items()}

@@ -194,7 +194,7 @@ def test_a_disabled_unit_is_enabled_again(node: Node, unit: str, option: dict[st
 
 @pytest.mark.parametrize("unit", ["chrony.service", "logrotate.timer"])
 def test_a_unit_that_does_not_run_is_started(node: Node, unit: str) -> None:
-    """For example, its package was removed, but the files of the module are still there."""
+    """The package of the unit may have been removed, while the files of the module are still there."""
     option = {"clock": CLOCK} if unit == "chrony.service" else {"logrotate": {"max_size": "200M"}}
     node.write("etc/chrony/chrony.conf", CHRONY)
     node.apply(**option)
@@ -355,7 +355,7 @@ def test_the_mode_of_a_file_is_corrected(node: Node) -> None:
 
 
 def test_systemd_with_other_values_reads_its_files(node: Node) -> None:
-    """For example, after a run that was cut off."""
+    """A run that was cut off can leave such values."""
     node.apply(services=SERVICES)
     node.limits = {"DefaultLimitNOFILE": "524288"}
     assert node.apply(check=True, services=SERVICES)["changed"] and node.calls == ["systemctl daemon-reload"]

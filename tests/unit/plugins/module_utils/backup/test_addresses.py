@@ -116,7 +116,7 @@ def test_a_machine_without_a_release_at_an_address_of_its_own_is_refused(tmp_pat
 
 
 def make_member(saved: Paths, number: int, address: str) -> Path:
-    """Let a release be that of a gang, whose other member reaches this node at an address."""
+    """Make a release of a gang out of a release. The other member reaches this node at `address`."""
     members = tuple(Member(*each) for each in (("a", 0, "10.0.0.9"), ("b", 1, address)))
     gang = Gang("main", 1, members, 5110, 29510, "0" * 64).to_dict()
     file = saved.release("main", number) / addresses.RELEASE_FILE
@@ -125,7 +125,7 @@ def make_member(saved: Paths, number: int, address: str) -> Path:
 
 
 def test_a_gang_member_that_the_other_members_cannot_reach_is_refused(tmp_path: Path, live: Path) -> None:
-    """Also if the engine listens on all addresses. Only the active release is reported: systemd would start it."""
+    """An engine that listens on all addresses is refused, too. Only the active release, which would start, is named."""
     for name, address in (("one", OLD), ("any", "0.0.0.0")):
         saved = stage(tmp_path / name, 1, 2, address=address)
         before = [make_member(saved, number, "10.0.0.77") for number in (1, 2)]
@@ -146,7 +146,7 @@ def test_a_gang_member_that_the_other_members_reach_gets_an_address_for_clients(
 
 
 def test_the_address_of_this_machine_is_found_in_a_release_that_is_only_staged(tmp_path: Path, live: Path) -> None:
-    """On a machine that was blank, a gang does not run before the restore."""
+    """Before a restore on a blank machine, the release of a gang is staged, but does not run."""
     Paths(live).active("main").unlink()
     moved, problems = addresses.move(stage(tmp_path / "saved", 1).root, live, own)
     assert problems == [] and [each.new for each in moved] == [NEW]

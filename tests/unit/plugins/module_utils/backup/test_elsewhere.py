@@ -20,7 +20,7 @@ AHEAD = {"short_id": "cccccccc", "time": "2031-01-01T00:00:00Z"}
 
 
 class Fake:
-    """A restic with these snapshots, that would remove `removed`."""
+    """A restic that has `snapshots`, and would remove `removed`."""
 
     def __init__(self, snapshots: Sequence[Mapping[str, str]], removed: Sequence[Mapping[str, str]] = ()) -> None:
         self.snapshots = list(snapshots)

@@ -31,7 +31,7 @@ def test_the_key_of_this_node_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "", " \n"], ids=["missing", "empty", "blank"])
-def test_a_node_without_a_key_gets_that_of_the_snapshot(tmp_path: Path, key: str | None) -> None:
+def test_a_node_without_a_key_gets_the_key_of_the_snapshot(tmp_path: Path, key: str | None) -> None:
     saved = node(tmp_path / "saved", OLD)
     assert gang_key.keep(saved.root, node(tmp_path / "live", key).root) == []
     assert saved.gang_key.read_text() == OLD

@@ -72,7 +72,7 @@ def test_a_password_must_have_one_line() -> None:
     assert found == "backup_password has several lines: it must have one"
 
 
-def test_append_only_needs_a_server_that_can_refuse_deletions() -> None:
+def test_the_setting_append_only_needs_a_server_that_can_refuse_deletions() -> None:
     rest = replace(GOOD, repository="rest:https://store:8000/n1", append_only=True)
     assert problems(rest, {}, password="a-long-password") == []
     for address in ("/srv/x", "sftp:me@store:/srv/x"):

@@ -48,7 +48,7 @@ def test_a_job_has_limits_and_writable_paths() -> None:
     assert f"ReadWritePaths={writable}" in lines
     assert "ExecStart=/usr/local/sbin/inference-backup backup" in lines
     assert {"TimeoutStartSec=6h", "CPUQuota=50%", "IOSchedulingClass=idle", "UMask=0077"} <= set(lines)
-    # systemd removes the directory in /run when a unit ends. So only the backup has this directory.
+    # When a unit ends, systemd removes its directory in /run. So only the unit that backs up has this directory.
     assert [name for name, text in found.items() if "RuntimeDirectory=" in text] == ["inference-backup.service"]
     assert "RuntimeDirectory=inference-backup" in lines
     elsewhere = units.render(LIMITS, "sftp:u@host:/srv/x")["inference-backup.service"]

@@ -93,7 +93,7 @@ def test_a_node_with_the_model_is_a_source_in_later_turns() -> None:
     sources = [turn.source for turns in found.values() for turn in turns]
     assert sources.count(NETWORK) == 1 and found["n0"] == [Turn("m", NETWORK)]
     assert len(sources) == 27
-    # The first node is a source in three turns, its first two receivers in two turns.
+    # The first node is a source in three turns. Its first two receivers are sources in two turns.
     assert Counter(Counter(sources).values()) == {6: 1, 4: 2, 2: 6, 1: 1}
 
 

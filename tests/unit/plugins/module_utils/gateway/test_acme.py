@@ -28,7 +28,7 @@ def filled(etc: Path, server: str = ORDER.server) -> Path:
     return etc
 
 
-def test_an_order_is_filled_by_a_certificate_with_its_names_from_its_authority(tmp_path: Path) -> None:
+def test_a_certificate_fills_an_order_if_it_has_the_names_and_the_authority_of_the_order(tmp_path: Path) -> None:
     assert not ORDER.is_filled(tmp_path / "none")
     assert ORDER.is_filled(filled(tmp_path / "one"))
     assert not ORDER.is_filled(filled(tmp_path / "two", "https://other.invalid/"))
@@ -95,7 +95,7 @@ def test_a_valid_certificate_of_another_authority_is_replaced(tmp_path: Path, mo
     assert "--force-renewal" not in ORDER.command(etc) and "--keep-until-expiring" in ORDER.command(etc)
 
 
-def test_a_certificate_that_stays_that_of_another_authority_is_an_error(
+def test_an_error_is_raised_if_certbot_keeps_the_certificate_of_another_authority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     etc = filled(tmp_path, "https://old.invalid/directory")

@@ -161,7 +161,7 @@ def test_a_request_that_would_wait_goes_to_another_engine(serve: Serve) -> None:
         preferred = haproxy.ask(**user(1))
         for engine in engines.values():
             engine.seconds = 1.0
-        # Three of four places of each engine are for affinity; two threads may take the fourth one at once.
+        # Related requests may take three of the four places of an engine. Two threads at once may take the fourth, too.
         found = Counter(haproxy.ask_at_once([user(1)] * 9))
         assert found[preferred] in (3, 4) and set(found) == set(HOSTS)
         # Twelve places in all: no request waits while an engine has a free place.
@@ -180,7 +180,7 @@ def test_an_engine_with_more_than_its_share_passes_requests_on(serve: Serve) -> 
         preferred = haproxy.ask(**user(1))
         for engine in engines.values():
             engine.seconds = 1.0
-        # A few related requests stay together. Of 30, half more than the mean of 10 stay at the preferred engine.
+        # Four related requests stay together. Of 30, about 15 stay at the preferred engine: 150 % of the mean of 10.
         assert set(haproxy.ask_at_once([user(1)] * 4)) == {preferred}
         found = Counter(haproxy.ask_at_once([user(1)] * 30))
         assert 13 <= found[preferred] <= 17 and sum(found.values()) == 30

@@ -57,9 +57,9 @@ def test_a_token_is_an_answer(gateway: None) -> None:
     assert module.ask("main", 5) == ""
 
 
-def test_an_engine_without_completions_has_answered(gateway: None) -> None:
+def test_a_refusal_of_an_engine_without_completions_is_an_answer(gateway: None) -> None:
     assert module.ask("vectors", 5) == module.NO_TEXT
-    # An error of the gateway itself, and of another program, is no such answer.
+    # An error of the gateway itself or of another program is not the answer of an engine.
     assert module.ask("gone", 5) == '404: {"error": {"code": "model_not_found"}}'
     assert module.ask("page", 5) == "404: <html>"
 

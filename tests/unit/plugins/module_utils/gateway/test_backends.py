@@ -95,7 +95,7 @@ RUNS = {"address": "192.0.2.11", "port": 5005, "marks": ["1a2b3c4d"]}
 
 
 def placed(own: str = "gw1", coming: dict[str, Any] | None = None, runs: Any = (RUNS,), **variables: Any) -> Replica:
-    """An engine whose node reports what it runs, and what an update brings."""
+    """An engine. Its node reports the endpoints that run (`runs`) and the endpoint that an update brings (`coming`)."""
     reported = {"instances": [{**instance_facts("chat"), "endpoints": list(runs)}]}
     bridge = BridgeFacts("chat_bridge", None)
     due = UpdateFacts("chat", "large", "", 1, 2, True, False, True, None, "", "", bridge, ())
@@ -165,7 +165,7 @@ def test_names_lead_to_sets_and_a_shared_model_to_all_of_its_sets(replicas: list
     assert [backend.name for backend in fleet.backends] == ["set_batch", "set_chat", "set_code", "model_large"]
 
 
-def test_a_model_that_only_some_nodes_of_a_set_serve_leads_to_these() -> None:
+def test_a_model_that_only_some_nodes_of_a_set_serve_leads_to_these_nodes() -> None:
     """One node serves another model: the set's name leads to both nodes, the name of a model to one node."""
     mixed = [Replica("gpu1", "192.0.2.11", "chat", "a", 5005), Replica("gpu2", "192.0.2.12", "chat", "b/1", 5005)]
     routes = fleet_of(mixed).routes

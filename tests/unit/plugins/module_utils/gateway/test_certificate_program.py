@@ -25,7 +25,7 @@ def command(own: Serving, haproxy: HAProxy, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("command")
-def test_update_serves_a_renewed_certificate_and_status_reports_a_damaged_one(
+def test_the_command_update_serves_a_renewed_certificate_and_the_command_status_reports_a_damaged_one(
     own: Serving, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert certificate_program.main(["update"]) == 0 and capsys.readouterr().out == ""

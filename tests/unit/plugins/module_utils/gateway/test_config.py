@@ -172,7 +172,7 @@ def test_an_old_process_may_finish_the_longest_request(
 def test_nodes_read_the_servers_of_each_set_on_the_metrics_port(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
-    """On the metrics port, and only for replica sets: the backend of a model borrows engines of sets."""
+    """Only replica sets have such answers: the backend of a model borrows engines of sets."""
     metrics = section(made(settings, replicas, hold_seconds=90).config, "frontend metrics")
     sets = [line.split()[-1] for line in metrics if line.startswith("acl set ")]
     assert sets == ["/sets/batch", "/sets/chat", "/sets/code"]

@@ -91,7 +91,7 @@ def only(haproxy: Haproxy, name: str) -> None:
 
 
 def die(haproxy: Haproxy, engine: Engine, *requests: tuple[str, str], **how: bool) -> list[dict[str, Any]]:
-    """Let an engine die of requests, each a key and an id, and report the death. Returns all deaths."""
+    """Let an engine die of `requests`, pairs of a key and an id, and report the death. Returns all deaths."""
     only(haproxy, engine.name)
     for name, value in {**how, "seconds": 0.3}.items():
         setattr(engine, name, value)
@@ -189,7 +189,7 @@ def test_the_death_of_an_engine_that_takes_long_to_end_begins_at_its_first_failu
 def test_a_request_without_an_answer_is_named_after_another_failure(
     serve: Serve, pause: float, named: list[str]
 ) -> None:
-    """An engine that still gets requests long after a failure has survived the failure."""
+    """A failure is no sign of death if the engine still gets requests long after the failure."""
     with serve() as (haproxy, one, _other):
         only(haproxy, "gpu1")
         one.fails = True

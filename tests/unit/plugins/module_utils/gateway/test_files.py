@@ -89,7 +89,7 @@ def test_only_engines_with_adapters_serve_several_models(
     assert made(settings, replicas).maps["several.map"] == ""
     several = [replace(one, adapters=("legal",)), two, batch, replace(code, declared_adapters=("legal",))]
     found = made(settings, several).maps["several.map"]
-    # Also the backends that borrow such an engine: of the model that two sets serve, and of the adapter.
+    # The backends model_large and model_legal borrow such engines, so the map has these backends, too.
     assert found.splitlines() == ["set_chat 1", "set_code 1", "model_large 1", "model_legal 1"]
 
 

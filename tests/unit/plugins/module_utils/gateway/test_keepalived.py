@@ -73,7 +73,7 @@ def test_without_keepalived_check_mode_predicts_and_a_run_is_an_error(machine: M
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
-def test_a_file_of_another_user_gets_its_owner_back(machine: Machine) -> None:
+def test_a_file_of_another_user_is_given_back_to_root(machine: Machine) -> None:
     machine.run("a")
     os.chown(keepalived.FLOATING, 1, 1)
     assert machine.run("a", check=True)["changed"]

@@ -129,14 +129,14 @@ def test_a_name_or_key_must_not_occur_twice(fleet: Fleet) -> None:
     assert ["has the same key as gateway_keys[0] (a)" in str(problem) for problem in problems] == [True]
     _keys, problems = read_keys([{"name": "a", "key": GOOD}, {"name": "a", "key": GOOD + "x"}], fleet, 0, 0)
     assert ["is taken" in str(problem) for problem in problems] == [True]
-    # Also if the first entry has another mistake. Entries without a name have no name in common.
+    # A name is taken even if its first entry has another mistake. Entries without a name have no name in common.
     wrong = {"name": "a", "key": "short"}
     _keys, problems = read_keys([wrong, {"name": "a", "key": GOOD}, {"key": GOOD + "x"}, {}], fleet, 0, 0)
     assert ["gateway_keys[1] (a)" in str(problem) for problem in problems if "is taken" in str(problem)] == [True]
 
 
 def test_a_right_to_an_adapter_applies_to_its_engines() -> None:
-    """Also during an update that brings the adapter, or takes it away."""
+    """An update takes the adapter from the engine of gpu1, and brings the adapter to the engine of gpu2."""
     engines = [
         Replica("gpu1", "192.0.2.11", "chat", "large", 5005, adapters=("legal",)),
         Replica("gpu2", "192.0.2.12", "chat", "large", 5005, declared_adapters=("legal",)),

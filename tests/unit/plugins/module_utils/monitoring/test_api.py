@@ -56,7 +56,7 @@ def test_a_request_names_the_internal_user_only_with_a_password(url: str) -> Non
     assert Prometheus.authorization == "Basic " + base64.b64encode(f"{INTERNAL_USER}:word".encode()).decode()
 
 
-def test_data_returns_the_data_of_an_answer(url: str) -> None:
+def test_the_method_data_returns_the_data_of_an_answer(url: str) -> None:
     assert Server(url).data("/api/v1/rules") == {"groups": []}
 
 

@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one
 
 
 class Text(str):
-    """Like Ansible's own types of text, which YAML's dumper does not support."""
+    """A text type that YAML's dumper does not support, as Ansible's own types."""
 
 
 def test_each_text_takes_one_line() -> None:

@@ -73,7 +73,7 @@ def test_a_target_that_does_not_answer_is_named_with_the_reason() -> None:
     assert "node of gpu1" in text and "connection refused" in text
 
 
-def test_scraped_since_is_true_only_if_every_target_was_scraped() -> None:
+def test_the_method_scraped_since_is_true_only_if_every_target_was_scraped() -> None:
     moment = datetime(2026, 11, 22, 8, 52, tzinfo=UTC)
     never = {**TARGET, "lastScrape": "0001-01-01T00:00:00Z"}
     assert Observation(Fake(), Fake()).scraped_since(moment)

@@ -76,7 +76,9 @@ def output(capsys: pytest.CaptureFixture[str]) -> Output:
     return read
 
 
-def test_status_of_a_node_with_an_instance_that_does_not_serve(paths: Paths, units: Units, output: Output) -> None:
+def test_the_command_status_fails_and_names_an_instance_that_does_not_serve(
+    paths: Paths, units: Units, output: Output
+) -> None:
     assert inferctl.main(["status"], paths) == 1
     lines = output()[0].splitlines()
     assert lines[0].split()[:4] == ["INSTANCE", "STATE", "PROBE", "SINCE"]
@@ -87,7 +89,7 @@ def test_status_of_a_node_with_an_instance_that_does_not_serve(paths: Paths, uni
     assert not any("pending" in line for line in lines)
 
 
-def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: Output) -> None:
+def test_the_command_status_succeeds_for_an_instance_that_serves(paths: Paths, units: Units, output: Output) -> None:
     assert inferctl.main(["status", "main", "--json"], paths) == 0
     document = json.loads(output()[0])
     assert document["schema"] == 1
@@ -112,7 +114,7 @@ def test_a_gateway_that_no_longer_checks_is_named(paths: Paths, units: Units, ou
 
 
 @pytest.mark.parametrize(("listed", "named"), [(["gw1", "gw 3"], True), (["gw 3"], False), ([], False)])
-def test_a_removed_gateway_is_not_named(
+def test_a_gateway_that_no_longer_checks_is_named_only_while_it_is_listed(
     paths: Paths, units: Units, output: Output, listed: list[str], named: bool
 ) -> None:
     """The agent still has its last answer to gw1. gw2 checks, but is not in the node's list yet."""
@@ -133,7 +135,7 @@ def test_a_removed_gateway_is_not_named(
 def test_a_listed_gateway_that_the_agent_has_forgotten_is_named(
     paths: Paths, units: Units, output: Output, checks: int, named: bool
 ) -> None:
-    """Not before gw2 has checked for some seconds: if the agent has just started, gw1 may not have checked yet."""
+    """gw1 is named once gw2 has checked six times: if the agent has just started, gw1 may not have checked yet."""
     gateways = [{"name": name, "address": "192.0.2.1", "port": 8404} for name in ("gw1", "gw2")]
     files.write(paths.swap_settings, swap_settings.text({"node": "n1", "gateways": gateways}))
     answers = GatewayAnswers()

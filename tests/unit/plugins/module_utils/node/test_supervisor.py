@@ -157,7 +157,7 @@ def test_an_engine_that_refuses_the_key_is_not_ready(supervise: Supervise) -> No
 
 @pytest.mark.parametrize(("code", "expected"), [(0, 1), (3, 3)])
 def test_an_engine_that_dies_before_it_is_ready_fails_the_start(supervise: Supervise, code: int, expected: int) -> None:
-    """Also with exit code 0, which vLLM gives when its core dies: then the message says so."""
+    """vLLM gives exit code 0 if its core has died. Then the start fails as well, and the message has the reason."""
     run = supervise({"exit_after": 0.4, "code": code})
     status, log = run.ended()
     assert status == expected

@@ -136,7 +136,7 @@ SERVERS = st.sets(st.tuples(st.integers(0, 9), st.sampled_from(SETS)), max_size=
     st.lists(SERVERS, min_size=1, max_size=3),
     st.lists(st.sampled_from([1, 2, "10%", "25%", "50%", "100%"]), min_size=1, max_size=4),
 )
-def test_every_instance_is_in_one_batch_and_only_one_marked_alone_leaves_a_gateway_without_a_server(
+def test_every_instance_is_in_one_batch_and_only_an_instance_marked_as_alone_takes_a_gateways_last_server(
     due: set[tuple[int, str]], gateways: list[set[tuple[int, str]]], wanted: list[str | int]
 ) -> None:
     """Nodes outside the run count as servers if a gateway sends them requests."""

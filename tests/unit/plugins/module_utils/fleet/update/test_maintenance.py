@@ -236,7 +236,7 @@ def test_each_gateway_keeps_a_server() -> None:
     st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=3),
     st.lists(st.sampled_from(["1", "2", "50%", "100%"]), min_size=1, max_size=3),
 )
-def test_every_node_is_in_one_batch_and_only_sets_marked_alone_lose_a_gateways_last_server(
+def test_every_node_is_in_one_batch_and_only_a_set_marked_as_alone_loses_its_last_server_at_a_gateway(
     nodes: list[set[str]], gateways: list[list[bool]], sizes: list[str]
 ) -> None:
     """Each gateway has lost some nodes, and sends the other nodes requests for all of their sets."""

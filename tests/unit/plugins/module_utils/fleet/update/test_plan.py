@@ -272,7 +272,7 @@ def test_a_gateway_that_does_not_answer_is_one_problem() -> None:
     )
 
 
-def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() -> None:
+def test_a_gateway_that_cannot_be_reached_is_the_only_problem() -> None:
     """Only an answer of this gateway would show whether the instance is the last server."""
     hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
     found = made(hosts)

@@ -295,8 +295,8 @@ def test_a_release_with_a_writable_container_keeps_its_unit(
     assert fresh_node.site() == ([], [])
 
 
-def test_a_release_that_has_not_served_gets_a_writable_container(fresh_node: EngineNode) -> None:
-    """With read_only: false, for a Docker that cannot create read-only containers. The release keeps its number."""
+def test_with_read_only_false_a_release_that_has_not_served_gets_a_writable_container(fresh_node: EngineNode) -> None:
+    """Some Docker daemons cannot create read-only containers. The release keeps its number."""
     paths = fresh_node.paths
 
     def release(check: bool = False, read_only: bool = False) -> tuple[bool, str]:

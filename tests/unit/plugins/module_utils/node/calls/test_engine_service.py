@@ -68,7 +68,7 @@ def test_a_disabled_unit_is_enabled(serving_node: EngineNode) -> None:
 
 
 def test_a_unit_that_systemd_has_not_loaded_is_loaded(serving_node: EngineNode) -> None:
-    """As after a run that was cut off between the write of the unit and the reload."""
+    """A run that was cut off between the write of the unit and the reload leaves such a unit."""
     serving_node.systemd.loaded[MAIN] = "older"
     assert serving_node.site() == (["started"], [])
     assert serving_node.systemd.calls == ["daemon-reload"]
@@ -79,7 +79,7 @@ def test_a_release_that_lost_its_proof_is_proven_again(serving_node: EngineNode)
     assert serving_node.site() == (["ready"], [])
 
 
-def test_check_mode_without_prove_predicts_no_mark(serving_node: EngineNode, run_module: RunModule) -> None:
+def test_without_the_option_prove_check_mode_predicts_no_mark(serving_node: EngineNode, run_module: RunModule) -> None:
     serving_node.paths.known_good("main").unlink()
     given: dict[str, Any] = {"names": ["main"], "state": "ready", "prove": False}
     foreseen = run_module(engine_service, check=True, **given)
@@ -104,7 +104,7 @@ def test_an_active_release_without_sound_files_is_a_warning(serving_node: Engine
 
 
 def test_an_instance_in_a_swap_is_neither_started_nor_proven(serving_node: EngineNode) -> None:
-    """As when site.yml runs during an update, or after an update that was cut off."""
+    """site.yml may run during an update, or after an update that was cut off."""
     serving_node.entry["dtype"] = "half"
     serving_node.call("release", check=False)
     swaps.begin(serving_node.paths, "main", swaps.Swap(1, 2, "run", "2026-11-21T03:00:00Z"))

@@ -187,7 +187,7 @@ def test_nothing_is_removed_from_a_store_that_other_nodes_may_use(bed: Bed) -> N
     assert bed.left() == [0, 1, 2, 3]
 
 
-def test_keep_must_be_one_or_more(bed: Bed) -> None:
+def test_the_option_keep_must_be_one_or_more(bed: Bed) -> None:
     result = bed.run(keep=0)
     assert "must be 1 or more" in result["msg"]
     assert bed.left() == [0, 1, 2, 3]

@@ -56,7 +56,7 @@ def test_the_journal_is_cut_once(journals: Path, run_module: RunModule, monkeypa
 
 
 def test_a_file_that_journald_removes_meanwhile_is_no_error(journals: Path, run_module: RunModule) -> None:
-    # A link without a target is listed, but cannot be read: as a file that journald removes in between.
+    # A link without a target is listed, but cannot be read, like a file that journald removes in between.
     (journals / "system@2.journal").symlink_to("/nonexistent")
     found = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
     assert found["lines"] == ["1 file of the journal: 2.0 MiB"]
@@ -137,7 +137,7 @@ def test_superseded_releases_are_removed_with_their_images(
     done = run_module(node_cleanup, logs=False, keep_releases=1)
     assert done["lines"] == predicted["lines"] == ["release 1 of main", "release 2 of main"]
     assert releases.numbers(paths, "main") == [3]
-    # Check mode, too, keeps no images of removed releases. Images of their repositories can still be removed.
+    # Check mode and run keep only the image of release 3, and clean the repositories of removed releases.
     for disk in seen:
         assert disk.repositories == {"vllm-1"} and disk.without == {("main", 1), ("main", 2)}
         assert docker_disk.kept_images(paths, disk.without) == {"vllm-3@sha256:0"}

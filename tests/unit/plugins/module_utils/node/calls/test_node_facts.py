@@ -105,7 +105,7 @@ def test_all_subsets_are_the_default(root: Path, run_module: Call, monkeypatch: 
     assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR | LEFT | IN_USE
 
 
-def test_the_module_fails_if_the_verdict_is_as_bad_as_fail_on(gather: Call) -> None:
+def test_the_module_fails_if_the_verdict_is_at_least_as_bad_as_the_option_fail_on(gather: Call) -> None:
     result = gather("doctor", checks=["system-reboot", "gpu-count"], fail_on="fail")
     assert result["verdict"] == "warn" and len(result["problems"]) == 1
     assert result["problems"][0].startswith("warn: system-reboot: ")

@@ -60,7 +60,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, sent: dict[str, str]) ->
 
 
 def test_the_installed_library_runs_without_ansible(installed: Path) -> None:
-    """With the standard library alone: every part is there, and none imports Ansible."""
+    """Every part of the library is there, and needs only the standard library."""
     command = [sys.executable, "-I", str(installed / "usr/local/bin/inferctl"), "--version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stdout == f"inferctl {VERSION}\n"
@@ -155,7 +155,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
     return manager
 
 
-def test_absent_removes_command_and_library(run: RunModule, tmp_path: Path, manager: Systemd) -> None:
+def test_the_state_absent_removes_command_and_library(run: RunModule, tmp_path: Path, manager: Systemd) -> None:
     run()
     assert run(state="absent", check=True)["changed"] is True
     assert (tmp_path / "usr/local/bin/inferctl").exists()
@@ -184,7 +184,9 @@ def test_a_node_with_an_instance_is_refused(run: RunModule, tmp_path: Path, mana
     assert run(state="absent", check=True)["changed"] is True
 
 
-def test_absent_removes_units_metrics_and_directories(run: RunModule, tmp_path: Path, manager: Systemd) -> None:
+def test_the_state_absent_removes_units_metrics_and_directories(
+    run: RunModule, tmp_path: Path, manager: Systemd
+) -> None:
     paths = Paths(tmp_path)
     kept = paths.state / "docker-daemon.json"
     units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
@@ -219,7 +221,7 @@ def test_an_error_half_way_asks_to_run_again(
 
 
 def test_parts_import_relatively(sent: dict[str, str]) -> None:
-    """On a node the package has another name."""
+    """On a node, the package has another name."""
     for name, text in sent.items():
         # Only files with the word `ansible` are parsed, since parsing all files takes a second.
         tree = ast.parse(text if "ansible" in text else "")

@@ -74,7 +74,7 @@ def test_a_missing_gpu_fails_only_if_a_number_of_gpus_is_given(
 
 @pytest.mark.parametrize(("code", "fails"), [(802, True), (0, True), (100, False)])
 def test_a_fabric_that_is_down_fails_after_a_wait(code: int, fails: bool) -> None:
-    """Even without a number of GPUs, as with MIG."""
+    """No number of GPUs is given, as with MIG."""
     found = cuda.Check(False, code, message="broken")
     assert bool(nvidia_driver_facts.shortfall(found, None, 300)) is fails
 

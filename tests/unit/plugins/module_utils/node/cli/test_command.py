@@ -49,7 +49,7 @@ def test_after_ctrl_c_there_is_no_traceback(paths: Paths, capsys: pytest.Capture
 
 
 def test_a_command_whose_output_is_not_read_prints_no_traceback(paths: Paths) -> None:
-    """As in `inferctl drains | head -n0`."""
+    """An example is `inferctl drains | head -n0`."""
     code = f"""
 from pathlib import Path
 from {command.__package__} import entry

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from .conftest import Run, RunJson
 
 
-def test_drain_undrain_and_drains_print_json(run_json: RunJson, paths: Paths) -> None:
+def test_the_commands_drain_undrain_and_drains_print_json(run_json: RunJson, paths: Paths) -> None:
     began = datetime.now(UTC)
     code, document = run_json("drain", "main", "--reason", "new  disk", "--for", "30m")
     assert (code, document["changed"]) == (0, True)
@@ -43,7 +43,7 @@ def test_drain_undrain_and_drains_print_json(run_json: RunJson, paths: Paths) ->
     assert not paths.drain("main").exists()
 
 
-def test_drain_undrain_and_drains_print_text(run: Run) -> None:
+def test_the_commands_drain_undrain_and_drains_print_text(run: Run) -> None:
     assert run("drains")[1] == "nothing is drained\n"
     code, output, errors = run("drain", "main", "--reason", "new disk")
     assert (code, output) == (0, "main: drained by alice@node1 until undrained: new disk\n")

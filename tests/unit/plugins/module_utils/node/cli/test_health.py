@@ -17,7 +17,7 @@ from ...http_engine import Engine
 from .conftest import Run, RunJson
 
 
-def test_probe_of_healthy_engines_exits_with_0(run: Run, run_json: RunJson) -> None:
+def test_the_command_probe_exits_with_0_for_healthy_engines(run: Run, run_json: RunJson) -> None:
     code, document = run_json("probe")
     assert code == 0
     main, side = document["instances"]
@@ -27,7 +27,7 @@ def test_probe_of_healthy_engines_exits_with_0(run: Run, run_json: RunJson) -> N
     assert code == 0 and output.startswith("main: healthy: answered a completion (")
 
 
-def test_probe_goes_on_until_a_hang_is_certain(run: Run, engines: dict[str, Engine]) -> None:
+def test_the_command_probe_goes_on_until_a_hang_is_certain(run: Run, engines: dict[str, Engine]) -> None:
     engines["main"].delay = 60
     code, output, _errors = run("probe", "main", "--timeout", "0.5")
     assert code == 1
@@ -52,7 +52,9 @@ def test_the_exit_code_of_probe_follows_from_all_verdicts(verdicts: list[str], c
     assert health._code(set(verdicts)) == code
 
 
-def test_since_comes_from_the_record_of_the_agent(paths: Paths, run_json: RunJson) -> None:
+def test_the_time_since_comes_from_the_record_of_the_agent_while_the_verdict_is_the_same(
+    paths: Paths, run_json: RunJson
+) -> None:
     now = datetime.now(UTC)
     state = {
         "schema": 1,
@@ -86,7 +88,7 @@ def test_an_impossible_port_of_the_agent_is_wrong_usage(run: Run, port: str) -> 
     assert error.value.code == 2
 
 
-def test_status_shows_drain_and_verdict(run: Run, run_json: RunJson, paths: Paths) -> None:
+def test_the_command_status_shows_drain_and_verdict(run: Run, run_json: RunJson, paths: Paths) -> None:
     now = datetime.now(UTC)
     state = {
         "schema": 1,

@@ -44,7 +44,9 @@ def test_a_node_without_instances_is_reported(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out.startswith("no instance on this node")
 
 
-def test_wait_ready_exits_with_0_for_ready_and_3_for_loading(run: Run, run_json: RunJson, unit: Unit) -> None:
+def test_the_command_wait_ready_exits_with_0_for_ready_and_3_for_loading(
+    run: Run, run_json: RunJson, unit: Unit
+) -> None:
     code, document = run_json("wait-ready", "main")
     assert code == 0
     assert document["instances"][0]["state"] == "ready"
@@ -58,7 +60,7 @@ REFUSED = GangState("main", 1, 0, gangs.REFUSED, "", "n2 has the gang release ab
 @pytest.mark.parametrize(
     ("refused", "started", "boot", "change", "code"),
     [
-        # The leader has 120 s for a drain, its engine 30 s for its end, and 60 s are slack.
+        # The limit is 210 s: 120 s for the leader's drain, 30 s for the end of its engine, and 60 s of slack.
         (300, 310, 310, {}, 1),
         (200, 310, 310, {}, 3),
         # An earlier supervisor wrote the record.
@@ -98,7 +100,7 @@ def test_a_follower_that_its_leader_refuses_for_longer_than_a_drain_has_failed(
     assert run("wait-ready", "main", "--timeout", "0")[0] == 3
 
 
-def test_wait_ready_prints_the_last_log_lines(
+def test_the_command_wait_ready_prints_the_last_log_lines(
     run: Run, unit: Unit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = tmp_path / "bin/journalctl"

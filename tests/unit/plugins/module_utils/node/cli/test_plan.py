@@ -86,7 +86,7 @@ def call(node: Node, capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
-def test_models_lists_source_revision_base_and_instances(call: Call) -> None:
+def test_the_command_models_lists_source_revision_base_and_instances(call: Call) -> None:
     code, text = call("models")
     assert code == 0
     assert [line.split() for line in text.splitlines()[1:]] == [

@@ -38,7 +38,9 @@ def call(host: Host, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[i
     return code, out, err
 
 
-def test_apply_makes_the_settings_that_check_has_shown(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_apply_makes_the_settings_that_the_command_check_has_shown(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, _err = call(host, capsys, "check")
     assert code == 1 and "rail 0 (rocep0s0/1): mtu: 1500 -> 9000" in out and host.mtu("ens0") == 1500
     code, out, err = call(host, capsys, "apply")
@@ -56,7 +58,9 @@ def test_the_json_of_check_has_changes_and_the_json_of_apply_has_failures(
     assert json.loads(call(host, capsys, "check", "--json")[1])["changes"] == []
 
 
-def test_apply_changes_no_rails_while_engines_run_unless_forced(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_apply_changes_rails_while_engines_run_only_with_force(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     host.engines = ["main"]
     code, out, _err = call(host, capsys, "apply")
     assert code == 0 and "waits until main is drained: rail 0 (rocep0s0/1): mtu" in out and host.mtu("ens0") == 1500
@@ -100,7 +104,7 @@ def test_a_setting_that_does_not_stay_is_an_error(host: Host, capsys: pytest.Cap
     assert code == 1 and "inferctl: rail 0 (rocep0s0/1): mtu: 1500 -> 9000: the value did not stay" in err
 
 
-def test_show_prints_each_port_with_its_rail(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_show_prints_each_port_with_its_rail(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     mapped = "0000:0000:0000:0000:0000:ffff:0a01:0007"
     host.machine.gid("sys/class/infiniband/rocep0s0/ports/1", 3, mapped, "RoCE v2", "ens0")
     code, out, _err = call(host, capsys, "show")
@@ -171,7 +175,9 @@ def test_a_result_of_a_part_of_the_gpus_is_not_judged(
     assert code == 4 and "use 2" in out
 
 
-def test_judge_refuses_a_file_without_a_result(host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_judge_refuses_a_file_without_a_result(
+    host: Host, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     for path in (tmp_path / "missing", tmp_path):
         code, _out, err = call(host, capsys, "judge", str(path))
         assert code == 2 and str(path) in err

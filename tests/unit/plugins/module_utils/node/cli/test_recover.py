@@ -28,7 +28,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def test_recover_shows_and_changes_the_state_of_recovery(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_recover_shows_and_changes_the_state_of_recovery(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
     assert inferctl.main(["recover", "--json"], machine.paths) == 0
@@ -67,7 +69,7 @@ def test_a_dry_run_prints_the_next_step_and_takes_none(
 
 
 @pytest.mark.parametrize("verb", ["--reset", "--disarm", "--arm"])
-def test_a_dry_run_of_a_verb_tells_whether_the_verb_would_change_anything(
+def test_a_dry_run_of_a_verb_reports_whether_the_verb_would_change_anything(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
@@ -218,7 +220,7 @@ def test_a_dispatch_passes_the_requests_on_and_prints_nothing(
     assert capsys.readouterr().out == ""
 
 
-def test_recover_reports_a_node_without_instances(
+def test_the_command_recover_reports_a_node_without_instances(
     machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert inferctl.main(["recover"], Paths(tmp_path / "empty")) == 0

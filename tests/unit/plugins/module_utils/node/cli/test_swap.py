@@ -207,7 +207,9 @@ def test_ctrl_c_ends_the_command_and_not_the_swap(
     assert swaps.read(paths, "main") and lock.read(paths)
 
 
-def test_no_wait_ends_while_the_swap_is_under_way(node: Node, run: Run, paths: Paths) -> None:
+def test_with_the_option_no_wait_the_command_ends_while_the_swap_is_under_way(
+    node: Node, run: Run, paths: Paths
+) -> None:
     node.perform = lambda _swap: None
     assert run("swap", "main", "--to", "2", "--no-wait") == (3, "", "")
     assert swaps.read(paths, "main")
@@ -416,7 +418,9 @@ def test_a_swap_that_cannot_be_read_does_not_prevent_the_others(
     assert node.calls == ["start --no-block inference-swap@first.service", f"start --no-block {UNIT}"]
 
 
-def test_resume_swaps_leaves_a_running_swap_alone(node: Node, run: Run, paths: Paths, closed: list[int]) -> None:
+def test_the_command_resume_swaps_leaves_a_running_swap_alone(
+    node: Node, run: Run, paths: Paths, closed: list[int]
+) -> None:
     """An operator who calls the command must not close the gate of an engine that is watched."""
     node.states[UNIT] = "active"
     swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=swaps.WATCH, closed_port=5005))

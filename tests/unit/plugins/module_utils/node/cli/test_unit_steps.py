@@ -51,7 +51,7 @@ def test_the_commands_of_a_unit_refuse_other_callers(
     assert "systemctl start vllm@main.service" in errors
 
 
-def test_clear_removes_the_container_and_prints_only_errors(
+def test_the_command_clear_removes_the_container_and_prints_only_errors(
     run: Run, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A missing container is no error, but a Docker that does not answer is an error."""

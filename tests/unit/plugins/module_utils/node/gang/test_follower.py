@@ -52,7 +52,7 @@ def serving() -> Follower:
     return made
 
 
-def test_the_engine_starts_only_on_go() -> None:
+def test_the_engine_starts_only_on_the_message_go() -> None:
     made = follower()
     assert not made.accepted
     assert made.wants_link and made.order.engine == NONE
@@ -120,7 +120,7 @@ def test_only_a_release_that_serves_is_marked_as_proven() -> None:
     assert made.proof == Prove("a rollback", 1)
 
 
-def test_go_over_another_connection_starts_nothing() -> None:
+def test_the_message_go_over_another_connection_starts_nothing() -> None:
     made = waiting()
     assert made.receive(LINK + 1, Go(EPOCH)) == [Close(LINK + 1)]
     assert made.order.engine == NONE
@@ -210,7 +210,7 @@ def test_a_refusal_is_shown_until_the_leader_answers_otherwise() -> None:
     assert made.phase == gangs.WAITING
 
 
-def test_a_follower_keeps_dialing_a_leader_that_stopped_before_go() -> None:
+def test_a_follower_keeps_dialing_a_leader_that_stopped_before_the_message_go() -> None:
     made = waiting()
     made.receive(LINK, Down("gpu-0 stops the instance"))
     assert (made.phase, made.order.engine) == (gangs.MISSING, NONE)

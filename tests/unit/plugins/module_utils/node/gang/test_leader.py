@@ -140,7 +140,7 @@ def test_a_message_without_a_hello_closes_the_connection() -> None:
     assert leader.order.engine == RUN
 
 
-def test_ready_is_sent_to_all_followers() -> None:
+def test_the_message_ready_is_sent_to_all_followers() -> None:
     leader = joined(3)
     actions = leader.engine_ready()
     assert sent(actions, 11) == sent(actions, 12) == [Ready(EPOCH)]
@@ -214,7 +214,7 @@ def test_a_member_that_leaves_starts_a_drain() -> None:
     assert sent(actions, 12) == [Stopping("gpu-1 leaves: its unit is being stopped")]
     assert (leader.order.engine, leader.order.planned) == (DRAIN, True)
     assert leader.seats[1].state == gangs.LEAVING
-    # Without the member, the drain ends at once. The end was asked for.
+    # The loss of the leaving member ends the drain at once, and the end counts as planned.
     leader.lost(11, "closed the connection")
     assert (leader.order.engine, leader.order.planned) == (KILL, True)
 

@@ -52,7 +52,7 @@ def test_kernel_logs_of_real_machines_ask_for_an_action(recording: Any, gpu_mach
     found, errors = xid.find(log)
     named = [*(one.pci_bus_id for one in found), *(one.pci_bus_id for one in errors)]
     addresses = {address for address in named if address}
-    # From 0 s after the boot, so that all XIDs count. XIDs without a time count, too.
+    # All XIDs from 0 s after the boot count. XIDs without a time count, too.
     action, words = gpus.needed_by_log(log, addresses, 0)
     wanted = [xid_actions.meaning(int(number)).action for number in recording.expected["by_xid"]]
     if recording.expected["fallen_off_bus"]:

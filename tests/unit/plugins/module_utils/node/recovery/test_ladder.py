@@ -205,7 +205,7 @@ def test_an_alert_is_sent_after_a_kill_and_by_a_channel_that_is_set_later(
     urls: list[str] = []
     monkeypatch.setattr(alerts, "_post", lambda url, _body: urls.append(url))
     machine.settings = Settings(webhook="http://example.org/")
-    # As after a run that was killed between the breaker and the alert.
+    # A run that was killed between the breaker and the alert leaves this state.
     state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "why")))
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")

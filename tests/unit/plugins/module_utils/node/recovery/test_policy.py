@@ -57,7 +57,7 @@ def test_a_bad_verdict_restarts_the_engine(verdict: str, state: str) -> None:
 
 
 @pytest.mark.parametrize(("settings", "way"), [(SETTINGS, "recover --arm"), (Settings(armed=False), "recovery_armed")])
-def test_the_hold_reason_names_the_way_to_arm_recovery(settings: Settings, way: str) -> None:
+def test_the_reason_for_no_step_names_the_way_to_arm_recovery(settings: Settings, way: str) -> None:
     assert way in policy.hold_reason(situation(state=State("main", armed=False)), settings)
 
 
@@ -155,7 +155,7 @@ def test_after_a_clock_was_set_back_steps_do_not_wait_for_ever() -> None:
 def test_wrong_files_are_repaired_with_the_restart() -> None:
     wrong = ("/etc/systemd/system/vllm@main.service was changed",)
     assert decide(wrong_files=wrong) == Decision(RESTART, "it is hung: no token", wrong)
-    # Also while systemd's restarts fail, but not during the first attempt, which may still succeed.
+    # Files are repaired while systemd's restarts fail, too, but not during the first try, which may succeed.
     starting = {"verdict": health.DEAD, "unit_state": "activating", "wrong_files": wrong}
     assert decide(**starting, attempt=2).act == RESTART
     assert decide(**starting, attempt=1).act == NOTHING

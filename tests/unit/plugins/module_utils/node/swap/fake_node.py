@@ -153,7 +153,7 @@ class FakeNode:
         self.hostile = True
         self.bridge_problem = "it has no bridge_port"
         self.moves_to: int | None = None
-        """The port of the target release, if it differs."""
+        """The port of the target release, if this port is another one."""
         self.unfit: set[int] = set()
         """Releases that do not pass the probe."""
         self.dead: set[int] = set()
@@ -164,11 +164,11 @@ class FakeNode:
         self.damaged = False
         """Whether a fault has damaged the record of the swap."""
         self.full_from: int | None = None
-        """The act from which on the disk is full. Files below /run can be written, and files can be removed."""
+        """From this act on, the disk is full. Files below /run can be written, and files can be removed."""
         self.gateway_lost_at: int | None = None
-        """The act from which on the gateway neither asks the agent nor answers the node."""
+        """From this act on, the gateway neither asks the agent nor answers the node."""
         self.fails_on_return: tuple[str, float] | None = None
-        """An act that fails on the way back, and for how many seconds from its first failure on."""
+        """An act that fails on the way back, and the seconds for which it fails from its first failure on."""
         self._out_since: float | None = None
         self.killed_at_rest = False
         """Whether the process is killed once before each further try."""

@@ -25,7 +25,7 @@ STEP_SECONDS, MEMBERS_SECONDS, LOAD_SECONDS = 30.0, 20.0, 50.0
 """Time limits of steps, of missing members, and of a load."""
 
 GOOD, UNREADY, UNFIT = "good", "unready", "unfit"
-"""The next release: it serves; its engines never load; it does not pass the probe."""
+"""How the next release behaves: it serves, its engines never load, or it does not pass the probe."""
 
 
 class Failed(Exception):

@@ -125,7 +125,7 @@ def test_of_nodes_that_drain_at_once_the_first_by_name_goes_first(fake: FakeNode
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
 
 
-def test_another_server_is_required_neither_on_the_way_back_nor_for_the_ways_downtime_unchanged_and_held(
+def test_no_other_server_is_required_for_the_ways_downtime_unchanged_and_held_and_on_the_way_back(
     fake: FakeNode,
 ) -> None:
     fake.others = False
@@ -154,7 +154,7 @@ def test_an_engine_whose_requests_do_not_end_stays(fake: FakeNode) -> None:
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [(0, 5), (20, 20), (76, 76)])
-def test_requests_in_flight_get_the_seconds_that_the_swap_leaves_of_the_hold_but_at_least_5(
+def test_requests_in_flight_get_the_recorded_patience_of_the_swap_but_at_least_5_seconds(
     fake: FakeNode, patience: int, seconds: float
 ) -> None:
     """The hold begins with the drain. If requests in flight took longer, gateways would refuse the requests on hold."""
@@ -198,7 +198,7 @@ def test_the_step_hardly_waits_for_requests_of_an_engine_that_does_not_serve(fak
     ],
     ids=["hangs", "is busy", "hung an hour ago", "without force"],
 )
-def test_force_cuts_the_requests_of_an_engine_that_hangs_at_once(
+def test_with_force_the_requests_of_an_engine_that_hangs_are_cut_at_once(
     fake: FakeNode, force: bool, verdict: str, checked: str, waits: float
 ) -> None:
     fake.engines[NAME].connections = [fake.clock + 9999]

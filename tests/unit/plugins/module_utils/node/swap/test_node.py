@@ -19,7 +19,7 @@ from ...conftest import stage
 from .fake_node import NAME, RUN, SINCE, FakeNode
 
 
-def test_the_names_of_a_nodes_two_servers_at_gateways(fake: FakeNode) -> None:
+def test_gateways_have_a_server_for_an_instance_and_a_server_for_its_bridge(fake: FakeNode) -> None:
     assert fake.node().own == ("node1", "main_bridge.node1")
     fake.settings = replace(fake.settings, node="rack-7")
     assert fake.node().own == ("rack-7", "main_bridge.rack-7")

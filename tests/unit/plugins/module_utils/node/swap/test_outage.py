@@ -123,7 +123,7 @@ def test_the_wait_ends_when_gateways_know_the_drain_and_two_looks_find_no_client
 
 
 def test_the_outage_does_not_wait_for_a_gateway_that_does_not_reach_the_node(stage: Stage) -> None:
-    """As after a change of the node's address: the gateway shows the engine as down, and does not check the agent."""
+    """After a change of the node's address, the gateway shows the engine as down, and does not check the agent."""
     stage.servers["gw2"]["n1"] = server("DOWN")
     stage.answered("drain", "gw1")
     stage.outage().begin("a restore", ["main"])
@@ -146,7 +146,9 @@ def test_the_outage_waits_for_requests_that_end(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("alone_at", ["gw1", "gw2"])
-def test_the_last_server_of_any_gateway_stays_unless_last_names_the_instance(stage: Stage, alone_at: str) -> None:
+def test_the_last_server_of_any_gateway_stays_unless_the_argument_last_names_the_instance(
+    stage: Stage, alone_at: str
+) -> None:
     stage.answered("up")
     stage.servers[alone_at]["n2"] = server("DOWN")
     with pytest.raises(Refused, match=f"^{alone_at} would have no server left for main without this node. Nothing was"):
@@ -166,7 +168,7 @@ def test_an_engine_that_does_not_serve_or_is_drained_needs_no_other_server(stage
         servers["n2"] = server("DOWN")
     stage.running = False
     assert stage.outage().begin("a new disk", [])
-    # As when a run continues after another run was cut off.
+    # A run that was cut off has left the drain, and the next run continues.
     stage.running = True
     assert not stage.outage().begin("another reason", [])
 

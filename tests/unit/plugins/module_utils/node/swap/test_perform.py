@@ -65,7 +65,7 @@ MakeNode = Callable[[], FakeNode]
 
 @pytest.fixture
 def make_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeNode]:
-    """Makes a fresh node at each call, and removes the files of the node before."""
+    """Makes a fresh node at each call, and removes the files of the previous node."""
     made: list[FakeNode] = []
     with tempfile.TemporaryDirectory() as root:
 

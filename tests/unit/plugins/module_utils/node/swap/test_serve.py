@@ -32,7 +32,7 @@ SWAP = Swap(1, 2, "run", SINCE, touched=True, closed_port=PORTS[NAME], reason="w
 
 
 def at(fake: FakeNode, step: str, running: int | None, swap: Swap = SWAP) -> Swap:
-    """A swap that has come to a step behind the gate. `running` runs, and after `probe`, it has passed its probe."""
+    """A swap at a step behind the gate. The release `running` runs. After the step `probe`, it has passed the probe."""
     with fake.resting():
         fake.engines.clear()
         swap = replace(swap, step=step)
@@ -94,11 +94,11 @@ def test_only_a_release_that_never_served_is_judged_by_golden_prompts_and_speed(
 
     def recorded(*given: object, **more: object) -> object:
         asked.append((given[1:], more))
-        return accept(*given, **more)  # type: ignore[arg-type]  # what a step gives
+        return accept(*given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(proof, "accept", recorded)
     fake.settings = replace(fake.settings, golden={"tiny-a": [{"prompt": "1+1", "expect": "2"}]})
-    swap = at(fake, swaps.PROBE, 2, replace(SWAP, **changes))  # type: ignore[arg-type]  # of the parameters
+    swap = at(fake, swaps.PROBE, 2, replace(SWAP, **changes))  # type: ignore[arg-type]
     assert serve.probe(fake.node(), swap)["notes"]["tokens_per_second"] == 42.0
     bound = Terms().speed_bound if origin else 0.0
     assert asked == [((NAME, 2, golden), {"origin": origin, "speed_bound": bound})]
@@ -162,7 +162,7 @@ def test_a_gateway_that_does_not_answer_or_check_does_not_fail_the_swap(fake: Fa
 
 
 def test_a_gateway_that_sends_no_requests_fails_the_swap(fake: FakeNode) -> None:
-    """Even if the agent is dead: otherwise, the engine would stay without requests."""
+    """A dead agent is no excuse: the engine would stay without requests."""
     swap = at(fake, swaps.ADMIT, 2)
     fake._belief[NAME], fake.deaf = ("drain", 2), True
     began = fake.clock

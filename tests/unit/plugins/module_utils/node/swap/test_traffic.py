@@ -142,7 +142,7 @@ def test_a_gate_that_another_program_opens_is_closed_again(bench: Bench) -> None
     assert bench.closed == {PORT}
 
 
-def test_kept_closed_closes_gates_again_that_another_program_opens(
+def test_within_kept_closed_a_gate_that_another_program_opens_is_closed_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
@@ -156,7 +156,9 @@ def test_kept_closed_closes_gates_again_that_another_program_opens(
     assert bench.closed == set(), "the gate that opens next stays open"
 
 
-def test_kept_closed_continues_after_an_error_of_nft(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_within_kept_closed_an_error_of_nft_does_not_end_the_checks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(traffic, "GATE_INTERVAL", 0.01)
     tried = []
 
