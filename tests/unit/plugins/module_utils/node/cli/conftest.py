@@ -51,7 +51,7 @@ def paths(tmp_path: Path, engines: dict[str, Engine], unit: Unit, monkeypatch: p
     monkeypatch.setattr(systemd, "show", lambda names, properties: {name: dict(unit.properties) for name in names})
     monkeypatch.setattr(observation, "SCRAPE_AFTER", 0.05)
     monkeypatch.setattr(observation, "SCRAPE_LIMIT", 1.0)
-    # Not the journal of the machine that runs the tests.
+    # No command writes to the journal of the machine that runs the tests.
     monkeypatch.setattr(journal, "SOCKET", tmp_path / "journal")
     monkeypatch.setenv("SUDO_USER", "alice")
     monkeypatch.setattr("socket.gethostname", lambda: "node1")
