@@ -57,8 +57,8 @@ def needed_by_log(log: str, addresses: Collection[str], since: float, missing: C
     """The strongest action that the kernel's log asks for, for these GPUs, and why.
 
     Reads lines since the driver was loaded. Of these, a line with an XID counts only if it came after `since`, in
-    seconds since boot, or has no time. The line that the driver cannot start a GPU counts only for `missing` GPUs, which the driver
-    does not list.
+    seconds since boot, or has no time. The line that the driver cannot start a GPU counts only for `missing` GPUs,
+    which the driver does not list.
     """
     found, errors = xid.recent(log)
     actions, words = [], []
