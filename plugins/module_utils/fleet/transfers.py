@@ -71,9 +71,9 @@ class _Table:
 def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
     """The next turn of each node that has one. While an active node wants a model, at least one node has a turn.
 
-    If no node has a model yet, nodes fetch it from the network only up to the first node that gives models to others.
-    If a fetch fails, all nodes may fetch the model: the failure can be the node's or the network's. Without peers, all
-    nodes may fetch it.
+    A model that no active node can give is fetched from the network. As soon as one of these nodes can give models to
+    others, the nodes after it wait for it. No node waits after a failed fetch, which can be the node's fault or the
+    network's, and without peers.
     """
     table = _Table()
     turns: dict[str, Turn] = {}

@@ -27,7 +27,7 @@ NAME = "inference-gateway"
 """certbot's name of the certificate."""
 
 SECONDS = 300.0
-"""Limit for certbot."""
+"""Seconds for one call of certbot."""
 
 SHOWN = 2000
 """How many characters of certbot's words an error quotes."""
@@ -57,7 +57,7 @@ class Order:
         ]
 
     def is_filled(self, etc: Path = ETC) -> bool:
-        """Whether certbot has this certificate, from this authority. certbot renews it by itself."""
+        """Whether certbot has a certificate for these names from this authority, and so renews it by itself."""
         try:
             names = certificates.read(chain(etc)).names
         except (OSError, CertificateError):
@@ -65,7 +65,7 @@ class Order:
         return set(names) == set(self.names) and server_of(etc) == self.server
 
     def _old_server(self, etc: Path) -> str:
-        """The authority from which certbot has its certificate, if that is not this order's; otherwise empty."""
+        """The authority of certbot's certificate, if it is another authority than this order's; otherwise empty."""
         found = server_of(etc)
         return found if found != self.server else ""
 

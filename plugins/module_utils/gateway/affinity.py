@@ -20,8 +20,8 @@ CHAT = "path -m end /chat/completions"
 FIRST_OF_CHAT = ("$.messages[0].content", "$.messages[0].content[0].text")
 SECOND_OF_CHAT = ("$.messages[1].content", "$.messages[1].content[0].text")
 FIRST, SECOND = ("$.instructions",), ("$.prompt", "$.input", "$.input[0].content", "$.query")
-"""The two first texts of a prompt: of a chat the system prompt and the question, of other requests the instructions and
-the prompt. HAProxy 2.6 finds texts, but no lists: so of a list, the first element counts."""
+"""The first two texts of a prompt. A chat has the system prompt and the question; another request has the instructions
+and the prompt. HAProxy 2.6 finds no lists, so the first element of a list counts."""
 
 FILL_PERCENT = 90
 """Affinity fills an engine up to this share of its limit. So a request seldom queues at its preferred engine

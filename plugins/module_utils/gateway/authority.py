@@ -33,7 +33,7 @@ RENEW_DAYS = 30
 """Days left at which a gateway renews its certificate."""
 
 BACKDATED = timedelta(hours=1)
-"""The clock of a client may be behind."""
+"""How long before its renewal a gateway's certificate begins: the clock of a client may be behind."""
 
 ROOT_BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 """When root and issuers begin. A fixed date: the clock may have been ahead when the machine made them."""

@@ -17,7 +17,7 @@ from ..core import commands
 from .forms import is_address, normal
 
 SECONDS = 60.0
-"""Limit for one command."""
+"""Seconds for one command."""
 
 WARN_DAYS = 21
 """Days left below which a certificate ends soon. Renewals of the site's CA and of ACME happen earlier."""

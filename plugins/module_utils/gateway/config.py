@@ -109,7 +109,7 @@ def _global(settings: Settings, fleet: Fleet) -> list[str]:
             f"maxconn {settings.max_connections}",
             f"tune.bufsize {max(settings.body_mib, limit_mib(settings, fleet)) * MIB + BUFFER_ROOM}",
             f"tune.maxrewrite {MAX_REWRITE}",
-            # For a request that waits and is silent as long as it may. A stream that goes on for longer is cut.
+            # Enough for a request with the longest wait and the longest silence. A stream that lasts longer is cut.
             f"hard-stop-after {longest}s",
             f"server-state-base {STATE_DIRECTORY}",
             f"server-state-file {STATE_FILE}",

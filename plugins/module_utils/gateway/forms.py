@@ -17,7 +17,7 @@ FORMS = (AUTO, CA, CERTIFICATE, ACME, NONE)
 """The values of gateway_tls."""
 
 KEPT = "kept"
-"""The form of a gateway that has served plain HTTP before this version, until the inventory sets gateway_tls."""
+"""The form of a gateway that already serves plain HTTP, until the inventory sets gateway_tls or a certificate."""
 
 WHERE = "role gateway"
 
@@ -176,7 +176,7 @@ def _authority_mistake(given: Mapping[str, Any]) -> str:
             " (/etc/haproxy/site-ca.pem). On the gateway with the other, move /var/lib/inference/gateway-tls away, and"
             " run baremetal.inference.site"
         )
-    # Two CAs: the problem above, at one of the leads, says first which CA to keep.
+    # With two CAs, one of the leads reports the problem above. It says which CA to keep, and comes first.
     if users.get(own, "") in leads.values() and len(set(leads.values())) > 1:
         return ""
     if lead.get("root") and users.get(own, lead["root"]) != lead["root"]:

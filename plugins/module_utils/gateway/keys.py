@@ -30,7 +30,7 @@ A key must be long, since a plain SHA-256 protects no key that can be guessed.""
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 NO_LIMIT = 2**31 - 1
-"""The value for no limit. HAProxy's integers have 64 bits, but those of old tables 32."""
+"""The value for no limit. HAProxy's integers have 64 bits, but only 32 bits in old tables."""
 
 ANONYMOUS = "anonymous"
 """The name of clients without a key, if they are admitted."""

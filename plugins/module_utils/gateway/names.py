@@ -59,7 +59,7 @@ KEYS_MAP = "keys.map"
 """Maps the SHA-256 of a key to the client's name."""
 
 MARKS_MAP = "marks.map"
-"""Maps each replica set to the mark of the key that its engines get. A mark tells keys apart, and is no key."""
+"""Maps the path of a replica set to the mark of the key that its engines get, if they get one. A mark is no key."""
 
 WRONG_TASKS_MAP = "wrong_tasks.map"
 """Maps BACKEND|PATH to the tasks of the backend's engines and their paths, if no engine has the path."""

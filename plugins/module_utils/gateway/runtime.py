@@ -13,7 +13,7 @@ from pathlib import Path
 from .stat import BACKEND, FRONTEND, rows
 
 SECONDS = 10.0
-"""Limit for one answer."""
+"""Seconds for one answer."""
 
 Ask = Callable[[str], str]
 """Sends a command, and returns the answer. Raises OSError."""

@@ -48,7 +48,7 @@ class Serving:
     metrics: Path = field(default_factory=lambda: Paths().metrics("gateway"))
 
     def update(self, ask: Ask, now: datetime, *, renew: bool = False) -> list[str]:
-        """Renew the certificate if that is due here, and hand it to HAProxy. Returns what was done, a line for each.
+        """Renew the certificate if that is due, and hand it to HAProxy. Returns a line for each thing that was done.
         Raises CertificateError, SystemdError, OSError, ValueError."""
         done = []
         with locked(self.authority.directory):

@@ -61,7 +61,7 @@ class Settings:
     slow_start_seconds: int
     retry_sent: bool
     refuse_deaths: int
-    """At how many deaths within an hour a key had requests in flight before it is refused; 0 for no refusal."""
+    """A key with requests in flight at so many deaths within an hour is refused; 0 for no refusal."""
     refuse_seconds: int
     affinity: str
     agent_port: int

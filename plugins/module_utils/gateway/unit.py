@@ -9,13 +9,13 @@ from .names import CONFIG, CONTROL_SOCKET, DIRECTORY, STATE_DIRECTORY, STATE_FIL
 
 STATE = f"{STATE_DIRECTORY}/{STATE_FILE}"
 
-# socat ends with HAProxy's answer. If there is no answer, the old file stays.
+# socat ends when HAProxy has answered. If there is no answer, the old file stays.
 SAVE = (
     f"/bin/sh -c 'echo show servers state | socat -t 5 - UNIX-CONNECT:{CONTROL_SOCKET} > {STATE}.new"
     f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"
 )
 
-# Uses the configuration that is about to be loaded, since the states may come from another one.
+# awk reads the configuration that HAProxy is about to load: the states may come from an earlier one.
 FIT = (
     f"/bin/sh -c 'awk -f {DIRECTORY}/{STATES_AWK} {DIRECTORY}/{CONFIG} {STATE} > {STATE}.new"
     f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"

@@ -16,7 +16,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
     "gpu": ("gpu_facts", "ansible_facts"),
     "rdma": ("rdma_facts", "ansible_facts"),
 }
-"""The modules that looked at a machine, by the key of their result, each with a key that a good result has."""
+"""By the key of its result: a module that looked at a machine, and a key that a good result of this module has."""
 
 MOST = 300
 """The most characters of a message that are shown."""

@@ -93,7 +93,7 @@ def compare(out: Path, found: Discovery) -> list[str]:
 
 
 def missing(out: Path, found: Discovery, *, again: bool = False) -> dict[str, str]:
-    """The files that do not exist yet, by path: existing files belong to the operator. With `again`, also the records.
+    """The files that do not exist yet, by path: existing files belong to the operator. With `again`, also all records.
 
     Into an existing inventory, only the files of new machines are written: an operator may have deleted the others.
     Raises OSError, and ValueError for a hosts.yml that is no YAML.

@@ -65,7 +65,7 @@ class Layout:
 
 
 def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
-    """The instance of the wanted model on each machine that it fits, all with the same division of the model."""
+    """Plan an instance of the wanted model on each machine where it fits, with the same division on all of them."""
     layout = Layout()
     if wanted is None:
         layout.proposal.ask(

@@ -17,7 +17,7 @@ from .machine import Machine
 NO_NAMES = frozenset(
     {"localhost", "debian", "ubuntu", "proxmox", "pve", "host", "server", "node", "unassigned-hostname"}
 )
-"""Host names that installers give to many machines."""
+"""Host names that many machines have, because installations propose them."""
 
 GROUPS = frozenset({"all", "ungrouped", "inference", "gateway", "monitoring", "spare"})
 """Names of groups, which Ansible confuses with hosts."""

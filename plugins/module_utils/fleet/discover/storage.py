@@ -67,7 +67,7 @@ def reason(machine: Machine) -> str:
 
 
 def propose(machine: Machine, name: str) -> tuple[Proposal, dict[str, Any]]:
-    """Findings and the question about disks, and the variables that answer the question with the proposal."""
+    """Findings and the question about disks, and the proposed variables, which answer the question."""
     found = Proposal()
     wanted = disks(machine)
     found.findings += [f"disk {disk_text(disk)}" for disk in machine.disks]

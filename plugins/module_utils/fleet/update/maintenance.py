@@ -199,7 +199,7 @@ def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], servin
         return True
     drained = [one for other in batch if hosts[other].drains for one in hosts[other].servers(other)]
     for name, own in hosts[host].servers(host):
-        # Two members of a gang in one batch: the first that is done could not undrain the gang.
+        # With two members of a gang in one batch, the member that is done first could not undrain the gang.
         if (name, own) in drained:
             return False
         fellows = [one for fellow, one in drained if fellow == name]

@@ -58,8 +58,9 @@ class Host:
 
 
 OTHERS, BRIDGE, HELD, DOWNTIME, UNCHANGED = "others", "bridge", "held", "downtime", "unchanged"
-"""How clients of a set are served while an instance swaps: by other servers; by a bridge; gateways hold their requests;
-not at all, which is allowed; as before, because the instance gets no requests, or only a leftover bridge is removed."""
+"""How clients of a set are served while an instance swaps. OTHERS: by other servers. BRIDGE: by a bridge. HELD:
+gateways hold requests. DOWNTIME: not at all, which is allowed. UNCHANGED: as before, because the instance gets no
+requests, or only a leftover bridge is removed."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Serving:
     """The servers of each replica set that are up."""
 
     views: dict[str, list[View]] = field(default_factory=dict)
-    """Views by set. If a gateway gave several nodes different answers, it has a view for each."""
+    """Views by set. If a gateway gave several nodes different answers, it has a view for each answer."""
 
     @classmethod
     def of(cls, seen: Iterable[GatewayView], engines: Mapping[str, Collection[str]]) -> Serving:

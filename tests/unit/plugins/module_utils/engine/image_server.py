@@ -14,7 +14,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class ImageServer:
-    """Answers GET by path, and keeps the requests. Paths without an answer are 404."""
+    """Answers GET by path, and keeps the requests. A path without an answer gets status 404."""
 
     def __init__(self, certificate: Path | None = None) -> None:
         """With a file that has a certificate and its key, the server uses TLS."""

@@ -86,7 +86,7 @@ def test_a_port_that_another_instance_has_is_a_problem() -> None:
     assert "held by instance main, which the inventory no longer declares" in problem.message
 
 
-def test_the_bridge_of_a_declared_instance_is_not_called_undeclared() -> None:
+def test_the_bridge_of_a_declared_instance_is_named_as_the_holder_of_a_port() -> None:
     port = free_port()
     bridged = Instance(name="main", model="tiny-a", port=free_port(), bridge_port=port)
     running = {"main": Endpoint("127.0.0.1", bridged.port), "main_bridge": Endpoint("127.0.0.1", port)}

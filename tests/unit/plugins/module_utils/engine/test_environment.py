@@ -35,7 +35,7 @@ def test_api_keys_and_long_unknown_values_count_as_secrets() -> None:
     assert environment.secrets(variables) == ["short", "long-enough"]
 
 
-def test_only_the_secret_of_an_executors_variables_is_masked() -> None:
+def test_of_the_variables_of_an_executor_only_the_secret_is_masked() -> None:
     rank = Rank(0, 2, "10.0.0.1", "10.0.0.1", 29510, executor="ray", secret="s3cret-value", directory="/run/inference")
     variables = adapters.get().gangs.executors["ray"].environment(rank)
     assert environment.secrets(variables) == ["s3cret-value"]

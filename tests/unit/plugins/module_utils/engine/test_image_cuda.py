@@ -32,7 +32,7 @@ def test_the_environment_of_the_image_has_its_cuda(variables: list[str] | None, 
     assert asked[0][:3] == ["docker", "image", "inspect"]
 
 
-def test_the_image_comes_before_the_operator_and_no_answer_is_unknown() -> None:
+def test_the_image_counts_before_the_operator_and_without_both_the_result_is_empty() -> None:
     environment = json.dumps(["CUDA_VERSION=13.0.1"])
     assert image_cuda.find("12.4", "image", "docker", lambda argv: (0, environment, "")) == "13.0"
     assert image_cuda.find("12.4", "image", "docker", lambda argv: (1, "", "")) == "12.4"

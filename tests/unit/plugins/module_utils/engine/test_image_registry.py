@@ -101,7 +101,7 @@ def test_a_login_gets_a_token_that_serves_for_all_requests(server: ImageServer, 
         registry(server, tmp_path).blob("sha256:1")
 
 
-def test_an_address_of_tokens_may_have_parameters(server: ImageServer, tmp_path: Path) -> None:
+def test_the_address_of_a_token_server_may_have_parameters(server: ImageServer, tmp_path: Path) -> None:
     server.put("/v2/vllm/blobs/sha256:1", b"content")
     server.put("/token?account=a&scope=repository%3Avllm%3Apull", b'{"token": "t0ken"}')
     server.authorization = "Bearer t0ken"
@@ -109,7 +109,7 @@ def test_an_address_of_tokens_may_have_parameters(server: ImageServer, tmp_path:
     assert registry(server, tmp_path).blob("sha256:1") == b"content"
 
 
-def test_a_password_does_not_go_to_a_plain_address(
+def test_a_password_is_not_sent_to_an_address_without_tls(
     server: ImageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.authorization, server.challenge = "Bearer t", f'Bearer realm="http://{server.name}/token"'

@@ -87,7 +87,7 @@ def test_each_mistake_of_an_instance_is_named(changes: dict[str, Any], text: str
     assert text in messages([instance(**changes)])
 
 
-def test_the_ports_of_an_executor_are_its_own() -> None:
+def test_an_executor_takes_no_port_of_another_instance() -> None:
     ray = instance(**GANG, model="pair", executor="ray")
     others = [instance(name="a", port=29600), instance(name="b", port=5006, bridge_port=29601)]
     text = messages([ray, *others])
@@ -95,14 +95,14 @@ def test_the_ports_of_an_executor_are_its_own() -> None:
     assert len(load([{**ray, "executor": "mp"}, *others])) == 3
 
 
-def test_the_ports_of_an_executor_are_not_those_of_the_collection() -> None:
+def test_an_executor_takes_no_port_of_the_collection() -> None:
     ray = instance(**{**GANG, "rendezvous_port": 9000}, model="pair", executor="ray")
     where = "instances[0] (main): rendezvous_port: 9000"
     begin = f"{where}: is the first of the ports to 9127 that executor ray needs: port "
     owners = ("9090 belongs to Prometheus", "9093 belongs to Alertmanager", "9100 belongs to node_exporter")
     assert messages([ray]).splitlines() == [f"{begin}{owner}: take another rendezvous_port" for owner in owners]
     assert len(load([{**ray, "executor": "mp"}])) == len(load([{**ray, "state": "absent"}])) == 1
-    # The first of the ports is the key's own.
+    # The first port is rendezvous_port itself: only the check of this key reports it.
     assert messages([{**ray, "rendezvous_port": 9100}]).count("9100") == 1
 
 

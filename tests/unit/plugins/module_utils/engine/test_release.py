@@ -90,7 +90,7 @@ def test_an_engine_that_accepts_several_keys_reads_them_from_a_file_in_memory() 
     assert result.release.id != rendered().release.id
 
 
-def test_the_id_changes_with_what_runs_and_not_with_the_number() -> None:
+def test_what_runs_changes_the_id_and_the_number_does_not() -> None:
     base = rendered().release.id
     assert rendered(number=7).release.id == base
     changed = [
@@ -157,8 +157,8 @@ def test_on_the_fast_path_an_engine_gets_both_roots_and_the_path_of_the_link() -
 
 
 def test_the_time_limits_of_a_unit_are_longer_than_those_of_its_engine() -> None:
-    """Drain of the engine < stop of the unit; start of the engine < start of the unit; five slowest starts fit into the
-    start limit's window."""
+    """A drain fits into the unit's stop timeout, a load into the unit's start timeout, and the allowed number of the
+    slowest starts into the window of the start limit."""
     unit = rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=100, start_timeout=600)).unit
     values = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and " " not in line)
     assert int(values["TimeoutStopSec"]) > 100 + 30
@@ -332,7 +332,7 @@ def test_an_executor_starts_the_engine_in_the_same_container() -> None:
     assert gangs[0] == getattr(Release.from_json(leader.release.to_json()), "gang", None)
 
 
-def test_the_executor_is_part_of_the_digest_and_only_named_where_there_is_one() -> None:
+def test_the_executor_is_in_the_digest_and_is_recorded_only_if_there_is_one() -> None:
     flags = {"tensor-parallel-size": 16}
     plain = render(INSTANCE, [], STORED, IMAGE, SETTINGS, flags=flags, gang=GANG).release
     ray = by_ray(0, "").release

@@ -56,7 +56,7 @@ def test_before_the_model_is_on_the_node_the_task_is_generate(tmp_path: Path) ->
     assert task.of(found) == "embed"
 
 
-def test_the_files_are_read_once(tmp_path: Path) -> None:
+def test_the_files_of_a_model_are_read_once(tmp_path: Path) -> None:
     found = release(model(tmp_path / "model", "BertModel"))
     assert task.of(found) == "embed"
     model(tmp_path / "model", "LlamaForCausalLM")

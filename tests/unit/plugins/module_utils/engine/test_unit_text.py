@@ -19,7 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 WARM_UP = ({"prompt": "Hello"},)
-# Arguments that look like the parts of a unit that the id does not count.
+# Arguments that look like those parts of a unit that are left out of the id.
 ARGUMENTS = [
     "--release 7",
     "--memory=64g",

@@ -74,7 +74,7 @@ def test_a_leader_whose_head_does_not_start_ends(tmp_path: Path) -> None:
     assert code != 0 and len(calls) == 1
 
 
-def test_a_follower_tries_again_and_ends_with_its_ray_node(tmp_path: Path) -> None:
+def test_a_follower_repeats_a_failed_start_of_ray_and_ends_when_ray_ends(tmp_path: Path) -> None:
     code, calls = run(FOLLOWER, tmp_path, fails=True)
     joins = [call for call in calls if call.startswith("ray start --address=10.0.0.1:29510")]
     # In this test no process of Ray runs, so the follower ends after its second try.
@@ -83,7 +83,7 @@ def test_a_follower_tries_again_and_ends_with_its_ray_node(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("rank", [LEADER, FOLLOWER])
-def test_only_its_owner_may_read_the_file_with_the_secret(rank: Rank, tmp_path: Path) -> None:
+def test_the_secret_is_only_in_a_file_of_mode_0600(rank: Rank, tmp_path: Path) -> None:
     _code, calls = run(rank, tmp_path)
     token = tmp_path / "ray.token"
     assert token.read_text() == SECRET and token.stat().st_mode & 0o777 == 0o600
@@ -144,7 +144,7 @@ def test_every_port_is_one_of_the_gang(port: int, nodes: int, devices: int, numb
     assert f"--num-gpus={devices}" in text and (f"{nodes * devices} &&" in text) == (number == 0)
 
 
-def test_only_the_leader_has_a_dashboard_and_on_its_loopback_alone() -> None:
+def test_the_dashboard_runs_on_the_leader_alone_and_listens_on_loopback() -> None:
     shown = replace(LEADER, dashboard=True)
     text = RAY.script(shown, START)
     assert "--include-dashboard=true --dashboard-host=127.0.0.1 --dashboard-port=29635 " in text

@@ -28,7 +28,7 @@ def report(
 
 
 @given(order=st.permutations(range(4)))
-def test_equal_members_do_not_differ_in_any_order(order: list[int]) -> None:
+def test_equal_members_have_no_differences_whatever_the_order_of_reports(order: list[int]) -> None:
     reports = [report(rank, nodes=4) for rank in order]
     assert [compare.differences(reports, f"gpu-{rank}") for rank in order] == [[]] * 4
 
@@ -61,7 +61,7 @@ def test_a_report_of_one_member_has_no_differences() -> None:
     assert compare.differences([report(1)], "gpu-1") == compare.differences([], "gpu-1") == []
 
 
-def test_without_its_leader_the_first_member_gets_the_differences() -> None:
+def test_without_a_report_of_the_leader_the_member_of_the_lowest_rank_gets_the_differences() -> None:
     reports = [report(2, 3, devices=()), report(1, 3)]
     assert len(compare.differences(reports, "gpu-1")) == 1 and compare.differences(reports, "gpu-2") == []
 

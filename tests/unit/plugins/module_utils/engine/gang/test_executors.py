@@ -60,7 +60,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     assert len(executors.problems("x", {**wrong, "executor": "slurm"})) == 2
 
 
-def test_ray_needs_128_ports_and_mp_one() -> None:
+def test_ray_needs_128_ports_and_mp_only_the_rendezvous_port() -> None:
     assert executors.ports(BIG) == range(29510, 29638)
     assert executors.opened(BIG) == ["29510-29629"]
     plain = {**BIG, "executor": "mp"}

@@ -52,12 +52,12 @@ def test_a_model_that_is_not_known_gets_no_proposal() -> None:
 
 
 @pytest.mark.parametrize(("network", "warned"), [(Network(), True), (RDMA, False)])
-def test_layers_over_nodes_without_rdma_are_slow(network: Network, warned: bool, facts: ModelFacts) -> None:
+def test_layers_split_over_nodes_without_rdma_get_a_note(network: Network, warned: bool, facts: ModelFacts) -> None:
     planned = of(Span(2, network=network), {TP: 16}, facts)
     assert any("answers are slow" in note for note in planned.notes) is warned
     assert of(Span(2, network=network), {TP: 8, PP: 2}, facts).notes == ()
 
 
-def test_processors_have_one_rank_for_each_node(facts: ModelFacts) -> None:
+def test_layers_split_over_the_processors_of_two_nodes_get_a_note(facts: ModelFacts) -> None:
     planned = divide(Span(2), {TP: 2}, facts, processors(65536), {}, None, None)
     assert any("answers are slow" in note for note in planned.notes)

@@ -59,7 +59,7 @@ def test_the_option_of_the_modules_is_parsed() -> None:
         Transport.from_dict({"nodes": {"n1": {}}})
 
 
-def test_a_node_that_the_run_leaves_out_has_its_last_network(paths: Paths) -> None:
+def test_a_node_that_the_run_leaves_out_has_the_network_of_the_last_run(paths: Paths) -> None:
     alone = Transport({"n1": NODES["n1"]})
     assert "instance big: nodes: the network of n2 is unknown" in problems(paths, alone)
     assert problems(paths, alone, starts=False) == ""

@@ -66,7 +66,7 @@ def test_an_engine_that_is_not_drained_is_never_idle(
 
 
 def test_an_engine_that_a_swap_stops_is_idle(drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the engine hangs and reports no requests."""
+    """The engine hangs, and reports no requests."""
     answers(monkeypatch, TimeoutError())
     for step in (swaps.GATE, swaps.START):
         swaps.write(drained[0], "main", swaps.Swap(1, 2, "a", drains.format_time(NOW), step=step))

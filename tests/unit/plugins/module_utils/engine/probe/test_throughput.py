@@ -75,7 +75,7 @@ def test_two_samples_give_a_throughput() -> None:
         (COUNTERS, None),
         (COUNTERS, replace(LATER, started=1.8e9)),
         (COUNTERS, replace(LATER, model="tiny-b")),
-        # As after a boot.
+        # The clock is behind that of the first sample, as after a boot.
         (COUNTERS, replace(LATER, at=5.0)),
         # Counters that fell are those of another process.
         (COUNTERS, replace(LATER, tokens=10.0)),

@@ -40,7 +40,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 
 def probed(paths: Paths, verdict: str, checked: str = "2026-11-21T03:00:00Z") -> bool:
-    """Whether an instance counts as serving after such a probe."""
+    """Whether an instance counts as serving after a probe with this verdict."""
     state = probe_state.ProbeState("main", verdict, checked, checked, None, "")
     files.write_json(paths.probe("main"), state.to_json())
     return install_state.serving(paths, "main", NOW)

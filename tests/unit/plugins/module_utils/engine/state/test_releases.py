@@ -184,7 +184,7 @@ def left(paths: Paths, keep: int) -> list[int]:
     return [number for number in releases.numbers(paths, "main") if number not in going]
 
 
-def test_releases_beyond_the_last_and_the_newest_are_superseded(paths: Paths) -> None:
+def test_all_but_the_last_served_and_the_newest_releases_are_superseded(paths: Paths) -> None:
     numbered(paths, 1, 2, 3, 2, 4)
     assert left(paths, 0) == list(range(1, 11))
     # `keep` releases that served last, each counted once, and the `keep` newest releases.

@@ -56,7 +56,7 @@ def test_a_swap_is_read_as_it_was_written(paths: Paths) -> None:
     assert swaps.read(paths, "main") == swap and swaps.names(paths) == ["main"]
 
 
-def test_a_swap_that_a_version_before_0_2_led_has_no_step(paths: Paths) -> None:
+def test_a_swap_that_a_version_before_0_2_led_has_the_step_led(paths: Paths) -> None:
     files.write_json(paths.swap("main"), {"schema": 1, "origin": 1, "target": 2, "run_id": "a", "since": NEVER})
     found = swaps.read(paths, "main")
     assert found == swaps.Swap(1, 2, "a", NEVER) and found.step == swaps.LED and not found.gated

@@ -8,7 +8,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import metrics_units
 
 
-def test_each_timer_starts_rounds_of_its_own_interval() -> None:
+def test_each_timer_has_its_own_interval() -> None:
     units = metrics_units.render()
     assert set(units) == {METRICS_TEMPLATE, *METRICS_TIMERS}
     for name, seconds in metrics_units.INTERVALS.items():
