@@ -60,8 +60,8 @@ options:
         default: false
       rails_connected:
         description: >-
-          Whether a rail reaches the other rails of a node. The default is true, unless all rails are RoCE and each
-          rail of a node has a subnet of its own.
+          Whether a rail of one node reaches all rails of another node. The default is true, unless all rails are RoCE
+          and each rail of a node has a subnet of its own.
         type: bool
       variables:
         description: Further variables of NCCL, UCX and Gloo. Variables that must not be set are refused.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures affinity at the gateway against least connections: questions about documents, which share their beginnings.
 
-Each way of routing has its own replica set of paced engines, whose prefix cache is simulated (paced_engine.py). All documents fit
-into the caches of a set together, but not into the cache of one engine.
+Each way of routing has its own replica set of paced engines, whose prefix cache is simulated (paced_engine.py). All
+documents fit into the caches of a set together, but not into the cache of one engine.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ LIST_LIKE = re.compile(r"^([-+>#]|\d+(?=[.)]))(?=\s|[.)]|$)", re.MULTILINE)
 """Characters at the start of a line that Markdown would read as a list, a quotation or a heading."""
 
 Page = Callable[[str, str], str]
-"""Returns the page of a plugin by the plugin's type and full name: relative to the page with the link; empty for none."""
+"""Returns the page of a plugin, by its type and full name: relative to the page with the link; empty for no page."""
 
 
 def escaped(text: str) -> str:

@@ -57,7 +57,7 @@ def htpasswd(user: str, password: str) -> str:
 
 @contextmanager
 def rest_server(machine: Saved, other: Node) -> Iterator[Server]:
-    """Debian 13's REST server on the machine, by the commands of the guide: one service for the node, one for pruning."""
+    """Debian 13's REST server on the machine, by the guide's commands: one service for the node, one for pruning."""
     node = machine.node
     node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server openssl curl")
     node.run(

@@ -58,7 +58,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 def test_all_mistakes_in_instances_and_models_are_reported_at_once(
     deb12: Node, models: dict[str, Any], signed: Signed
 ) -> None:
-    """One mistake is a port that another process has. The image has a valid signature, so the run reports the mistakes."""
+    """One mistake is a port that another process has. The image has a valid signature, so the run reports them."""
     instances = [
         {**MAIN, "model": "tiny-aa"},
         {**MAIN, "port": 5006},

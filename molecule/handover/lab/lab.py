@@ -209,7 +209,7 @@ def hung() -> dict[str, Any]:
 
 
 def flushed() -> dict[str, Any]:
-    """A gateway has not heard of the drain, and the node's gates are opened at the steps `stop`, `start` and `probe`."""
+    """A gateway has not heard of the drain, and the node's gates are opened at `stop`, `start` and `probe`."""
     found = world([MAIN], [MAIN])
     deafened(found.nodes[0], found.gateways[0].address)
 

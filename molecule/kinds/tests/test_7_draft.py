@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tokens that the engine guesses, by words of the prompt or by a draft model; and an instance with an image of its own.
 
-The file comes last, because the chat model loses its adapters here. The first of two updates lets the chat model guess by words of the
-prompt, and gives `rank` another image. The second gives the chat model a draft, and takes the other image away.
+The file comes last, because the chat model loses its adapters here. The first of two updates lets the chat model guess
+by words of the prompt, and gives `rank` another image. The second gives the chat model a draft, and takes the other
+image away.
 """
 
 from __future__ import annotations

@@ -135,7 +135,9 @@ def test_a_machine_that_ends_while_it_boots_shows_its_console(tmp_path: Path) ->
         machines.Machine(tmp_path).wait()
 
 
-def test_a_port_that_another_process_takes_before_qemu_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_another_process_takes_before_qemu_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = iter((1111, 2222))
     started: list[str] = []
 
