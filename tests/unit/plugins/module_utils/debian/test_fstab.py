@@ -20,7 +20,7 @@ def test_a_line_is_added_once_and_all_others_stay() -> None:
 
 
 def test_our_own_line_is_replaced_even_if_its_source_differs() -> None:
-    """As after the replacement of a dead disk."""
+    """The source differs after a dead disk was replaced."""
     text = fstab.with_line(TEXT, OURS)
     new = Line("UUID=bb", OURS.path, "xfs", OURS.options)
     assert fstab.with_line(text, new) == TEXT + "UUID=bb /mnt/models xfs noatime,nofail,x-inference=models 0 0\n"

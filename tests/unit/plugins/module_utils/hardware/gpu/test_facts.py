@@ -147,7 +147,7 @@ def test_a_node_without_a_driver_has_only_the_facts_of_the_bus_and_of_the_produc
 
 
 def test_switches_outside_the_bus_are_found_by_their_managers(tmp_path: Path) -> None:
-    """As on HGX B200, also without a driver. For other generations, the NICs are not read."""
+    """HGX B200 has such switches. No driver is needed. For other generations of GPUs, the NICs are not read."""
     node = Node(tmp_path, {"-q -x": Outcome(None, failure="not_installed")})
     node.plug("0000:05:00.0", vendor="0x15b3", device="0x1021", vpd="SMDL=SW_MNG", **{"class": "0x020700"})
     node.plug(FIRST, device="0x2330")

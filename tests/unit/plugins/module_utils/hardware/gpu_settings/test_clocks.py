@@ -35,7 +35,7 @@ def test_after_a_reset_the_locks_are_unknown(tmp_path: Path) -> None:
     assert clocks.of(GPU).gpu_clocks_mhz is None
 
 
-def test_without_locks_no_file_is_made_and_an_old_file_is_emptied(tmp_path: Path) -> None:
+def test_without_locks_no_file_is_made_and_an_old_file_loses_its_locks(tmp_path: Path) -> None:
     path = tmp_path / "clocks.json"
     Clocks(path, 7).write()
     assert not path.exists()

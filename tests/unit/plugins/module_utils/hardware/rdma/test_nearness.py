@@ -55,7 +55,7 @@ def test_functions_below_one_port_without_a_switch_are_at_the_least_distance(mac
     assert nearness.distance(nic, gpu) == "PIX"
 
 
-def test_with_one_numa_node_an_unknown_node_does_not_matter(machine: Any, nic: pci.Device) -> None:
+def test_on_a_machine_with_one_numa_node_an_unknown_numa_node_does_not_matter(machine: Any, nic: pci.Device) -> None:
     machine.gpu("0000:1b:00.0", FAR, numa_node="-1")
     assert nearness.distance(nic, pci.device(machine.root, "0000:1b:00.0"), one_node=True) == "NODE"
 

@@ -24,7 +24,7 @@ def test_without_its_registers_only_the_link_of_a_function_is_known(machine: Any
     assert settings.pcie(machine.root, "0000:1a:00.0") == settings.Pcie(5, 8, 5, 16, None, None, None, [], None)
 
 
-def test_the_bridge_above_a_gpu_at_the_same_switch_counts(machine: Any) -> None:
+def test_the_bridge_above_a_gpu_is_found_if_nic_and_gpu_share_a_switch(machine: Any) -> None:
     """The GPU's answers enter the switch at this bridge, whose ACS sends the answers to the CPU."""
     switch = "pci0000:10/0000:10:01.0/0000:11:00.0"
     ports = {"0000:12:00.0": switch, "0000:12:01.0": switch, "0000:10:02.0": "pci0000:10"}

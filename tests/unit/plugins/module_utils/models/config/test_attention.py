@@ -79,5 +79,5 @@ def test_a_window_as_long_as_the_longest_request_keeps_every_token() -> None:
     text = {"sliding_window": 262144}
     assert attention(text, 32, 262144, "unheard_of", 131072) == (Attention(32), "")
     assert attention(text, 32, 4096, "unheard_of", 131072) == attention(text, 32, 4096, "unheard_of") == (None, "")
-    # A type whose layers are known stays as it is.
+    # For a type whose use of windows is known, the longest request changes nothing.
     assert attention(text, 32, 262144, "phi3", 131072) == (Attention(0, 32), "")

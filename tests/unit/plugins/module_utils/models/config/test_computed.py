@@ -16,13 +16,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 def test_the_parameters_of_published_models_are_computed(published: dict[str, Any]) -> None:
     for name, entry in published.items():
         found = computed.compute(parse(entry["config"])[0])
-        # Biases and the norms of heads are left out.
+        # The computation leaves out biases and the norms of heads.
         assert found and found.parameters == pytest.approx(entry["parameters"], rel=0.0005), name
         assert found.parts.total == found.bytes, name
 
 
 def test_the_bytes_of_quantized_weights_are_computed(published: dict[str, Any]) -> None:
-    """Sizes of all published files together, in GiB."""
+    """Expected are the sizes of the published files of each model together, in GiB."""
     for name, gib in {
         "deepseek-v3": 627,
         "gpt-oss-120b": 60.8,
@@ -57,7 +57,7 @@ def test_the_computed_parts_are_those_of_the_published_tensors(published: dict[s
     assert found.measured is False
 
 
-def test_a_tied_head_is_no_second_table(published: dict[str, Any]) -> None:
+def test_a_tied_head_takes_no_memory_of_its_own(published: dict[str, Any]) -> None:
     raw = published["llama-3-8b"]["config"]
     own, tied = (computed.compute(parse({**raw, "tie_word_embeddings": tie})[0]) for tie in (False, True))
     assert own and tied

@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
             {"n_routed_experts": 64, "moe_intermediate_size": 1408, "n_shared_experts": 2, "first_k_dense_replace": 1},
             Experts(64, None, 1408, 2816, 11),
         ),
-        # A damaged number of dense layers takes no memory.
+        # Counting a damaged, huge number of dense layers must not take memory.
         (
             {"n_routed_experts": 64, "moe_intermediate_size": 1408, "first_k_dense_replace": 1 << 40},
             Experts(64, None, 1408, None, 0),

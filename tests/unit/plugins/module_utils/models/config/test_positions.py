@@ -61,8 +61,8 @@ def test_longrope_has_its_short_length_by_default() -> None:
     assert (found.max_length, found.default_length) == (131072, 4096)
 
 
-def test_the_tokenizer_limits_the_length_of_absolute_positions_alone() -> None:
-    # Of DeepSeek R1, the tokenizer says 16384, and the engine serves 163840.
+def test_the_tokenizer_limits_only_the_length_of_absolute_positions() -> None:
+    # The tokenizer of DeepSeek R1 has the length 16384, but the engine serves 163840 tokens.
     assert read({**BASE, "max_position_embeddings": 8192}, tokenizer_max_length=2048).max_length == 8192
     raw = {**BASE, "max_position_embeddings": 8192, "position_embedding_type": "absolute"}
     assert read(raw, tokenizer_max_length=2048).max_length == 2048

@@ -27,7 +27,7 @@ def over(facts: ModelFacts, gpus: str, nodes: int, *, rdma: bool) -> Proposal:
 
 
 def test_a_model_with_64_heads_on_three_nodes_is_divided_into_stages(model: Model) -> None:
-    """With any network: the 64 heads cannot be divided by three."""
+    """With and without RDMA, because three does not divide the 64 heads."""
     for rdma in (False, True):
         found = over(model("llama-3-70b"), "1xB200", 3, rdma=rdma)
         assert found.flags == {PP: 3} and not found.misfits

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.wrapper import Placement
 
-# Each role has the same header. Without system message and tools, there is a default text. Tools and calls are JSON.
+# Each role has the same header. With neither a system message nor tools, there is a default text. Tools are JSON.
 CHATML = """\
 {%- if tools %}
     {{- '<|im_start|>system\\n' }}
@@ -52,7 +52,7 @@ CHATML = """\
 {%- endif %}
 """
 
-# Takes the first system message out of the list, strips white space, writes the date before it; begins with a newline.
+# Begins with a newline. Takes the first system message out of the list, strips it, and writes the date before it.
 HEADERS = """
 
 {{- bos_token }}
@@ -136,14 +136,14 @@ FOLDED = """\
 {%- endfor -%}
 """
 
-# Only parts: the template reads a plain text letter by letter, and prints nothing of it.
+# The content must be parts: the template reads a plain text letter by letter, and prints nothing of it.
 PARTS = (
     "{% macro say(parts) %}{% for part in parts %}{% if part.type == 'image' %}<image>{% elif part.type == 'text' %}"
     "{{ part.text }}{% endif %}{% endfor %}{% endmacro %}"
     "{% for message in messages %}[{{ message.role }}]{{ say(message.content) }}{% endfor %}[assistant]"
 )
 
-# A system message anywhere but in front is refused; the developer has a role.
+# A message of the system or of the developer is refused anywhere but in front.
 STRICT = """\
 {%- for message in messages %}
     {%- if message.role in ['system', 'developer'] and not loop.first %}
