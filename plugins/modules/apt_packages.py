@@ -136,7 +136,7 @@ options:
       release:
         description:
           - Names of O(pins), such as V(docker), whose held packages are upgraded in this run.
-          - They are upgraded from any archive, but not with O(upgrade.mode=none).
+          - These packages are upgraded from any archive, but not with O(upgrade.mode=none).
         type: list
         elements: str
         default: []

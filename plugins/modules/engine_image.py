@@ -144,7 +144,7 @@ missing:
 pulls:
   description:
     - The images that this call has pulled, or whose pull in the background this call has begun. In check mode, the call
-      would do so. Has no image of O(begun), and none that an earlier call with O(background) was still pulling.
+      would do so. Leaves out the images of O(begun), and images that an earlier call with O(background) still pulled.
   returned: success, without O(verify_only)
   type: list
   elements: str

@@ -107,7 +107,8 @@ options:
     choices: [ca, certificate, acme, none, kept]
     default: certificate
   certificate:
-    description: The path of the site's own certificate with its chain. Empty for no TLS.
+    description:
+      - The path of the site's own certificate with its chain, for O(certificate_form=certificate). Empty for no TLS.
     type: str
     default: ""
   certificate_key:

@@ -251,7 +251,7 @@ secure_boot:
       description: Whether unsigned kernel modules are refused; null if unknown.
       type: bool
     setup_mode:
-      description: Whether the firmware has no owner's key yet; null if unknown.
+      description: Whether the firmware has no platform key yet; null if unknown.
       type: bool
 """
 

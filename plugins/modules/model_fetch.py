@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 name:
-  description: The name of the model that this node could not fetch. The plan of the other nodes uses it.
+  description: The name of the model that this node could not fetch. The plan of the other nodes uses this name.
   returned: failure
   type: str
 done:

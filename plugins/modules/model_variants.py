@@ -24,8 +24,9 @@ author:
 options:
   state:
     description:
-      - V(checked) only reads. It fails for every model without a chat template, or whose chats the engine renders
-        without a template, and names the remedy. It skips models whose files are not on this machine.
+      - V(checked) only reads. It fails if a model has no chat template, or if the engine renders the model's chats
+        without a template, and names all such models and the remedy. It skips models whose files are not on this
+        machine.
       - V(published) tries the template with the prompt, and publishes. It needs O(store), O(places) and O(image).
     type: str
     choices: [checked, published]

@@ -42,8 +42,8 @@ options:
     default: ''
   peers:
     description:
-      - The variables of other hosts, to find an address that two hosts have. By host, a list of three values, those of
-        C(rdma_addresses), C(rdma_subnets) and C(rdma_host_index).
+      - The variables of other hosts, to find an address that two hosts have. Each key is a host. Its value is a list
+        with the host's C(rdma_addresses), C(rdma_subnets) and C(rdma_host_index).
     type: dict
     default: {}
   packages:

@@ -7,8 +7,8 @@ A machine that replaces another often has another address. Before such releases 
 takes the place of the old one in the fetched snapshot, in every kept release: a rollback must be able to start, too.
 Ids and known-good checksums follow, so that baremetal.inference.site and the doctor recognise the releases.
 
-A member of a gang also has an address that the releases of all other members name. That address cannot be replaced on
-this machine alone.
+A member of a gang also has an address that the releases of all other members name. A change on this machine alone
+would not replace that address there.
 """
 
 from __future__ import annotations

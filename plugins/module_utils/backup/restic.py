@@ -173,7 +173,7 @@ class Restic:
     def snapshots(self, host: str) -> list[dict[str, Any]]:
         """This collection's snapshots of a host, oldest first. Raises ResticError."""
         text = self.call("snapshots", "--json", "--no-lock", "--host", host, "--tag", TAG, timeout=QUICK * 4)
-        # By the moment, because the text depends on the time zone, which changes in spring and autumn.
+        # Not sorted by the texts of the times: the time zone in them changes in spring and autumn.
         return sorted(json.loads(text) or [], key=lambda one: datetime.fromisoformat(str(one["time"])))
 
     # --- jobs

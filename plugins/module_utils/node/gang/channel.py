@@ -202,7 +202,7 @@ class Channel:
         """Close the socket that listens, if there is one."""
 
     def _connected(self, peer: _Peer) -> None:
-        """The connection of a follower is made, or has failed."""
+        """A follower's connection to the leader is made, or has failed."""
 
     # Connections.
 

@@ -127,8 +127,8 @@ class Leader:
         seat.link = None
         # A member that has said that it leaves, and is lost before the drain is over, is no failure: nothing died.
         left = seat.state == LEAVING
-        # The reason for an end stays visible: a member that was refused, or whose engine ended, closes its connection
-        # soon after.
+        # The reason for an end stays visible, although the connection of a member that was refused, or whose engine
+        # ended, is lost soon after.
         if seat.state not in (REFUSED, ENDED):
             seat.state, seat.detail = MISSING, why
         if self.phase in (LOADING, SERVING) or (self.phase == STOPPING and seat.state != ENDED):
