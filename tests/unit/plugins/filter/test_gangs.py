@@ -39,7 +39,7 @@ def test_a_node_without_a_gang_has_no_rules() -> None:
 
 
 @pytest.mark.parametrize("instances", [7, 0.5, True, "main", {"name": "main"}])
-def test_instances_of_a_member_that_are_no_list_are_an_error_of_the_filter(instances: object) -> None:
+def test_a_member_whose_instances_are_no_list_is_an_error_of_the_filter(instances: object) -> None:
     hostvars = {**HOSTVARS, "n2": {"instances": instances}}
     with pytest.raises(
         AnsibleFilterError, match=re.escape(f"gang_site: n2: instances is {instances!r}: it must be a list")

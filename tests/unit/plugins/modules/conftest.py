@@ -133,7 +133,7 @@ class Units:
 
 @pytest.fixture
 def two_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
-    """A node below a temporary root: `main` runs its first release, `other` has one and was never started."""
+    """A node below a temporary root: `main` runs its first release, `other` has a release, and was never started."""
     paths = Paths(tmp_path)
     units = Units(paths.units)
     monkeypatch.setattr(systemd, "show", units.show)

@@ -339,7 +339,9 @@ def test_the_mode_selects_the_updates(apt: Apt, run_module: RunModule, mode: str
     assert [update["name"] for update in upgrade(run_module, mode=mode)["updates"]] == names
 
 
-def test_a_held_package_is_updated_only_if_released_and_stays_held(apt: Apt, run_module: RunModule) -> None:
+def test_a_package_on_hold_is_updated_only_by_the_option_release_and_stays_on_hold(
+    apt: Apt, run_module: RunModule
+) -> None:
     apt.offers["docker.io"] = "1.1 Debian:12/stable"
     assert "docker.io" not in str(upgrade(run_module, mode="all", check=True)["updates"])
     found = upgrade(run_module, mode="security", release=["docker"])

@@ -109,7 +109,9 @@ def test_a_gateway_without_a_control_socket_is_reported(monkeypatch: pytest.Monk
         ({}, False),
     ],
 )
-def test_a_drained_set_is_not_a_failure(states: dict[str, str], wanted: bool) -> None:
+def test_a_set_is_drained_if_all_of_its_engines_are_drained_or_in_maintenance(
+    states: dict[str, str], wanted: bool
+) -> None:
     assert module.is_drained("main", states) is wanted
 
 

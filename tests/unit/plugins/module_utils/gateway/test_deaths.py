@@ -37,7 +37,7 @@ ROUNDING = 0.002
 Serve = Callable[..., AbstractContextManager[tuple[Haproxy, Engine, Engine]]]
 
 
-def test_a_key_is_refused_only_where_the_site_allows_it(settings: dict[str, Any]) -> None:
+def test_a_key_is_refused_only_if_the_site_allows_refusals(settings: dict[str, Any]) -> None:
     assert deaths.refusal(read_settings(settings)[0]) == []
     allowed = read_settings({**settings, "refuse_deaths": 3, "refuse_seconds": 60})[0]
     asked, refused = deaths.refusal(allowed)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A text that leaves a node has no secrets and no prompts, but keeps the facts that support needs."""
+"""A text that leaves a node has no secrets and no prompts, but keeps the facts for support."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_secrets_and_prompts_are_left_out(given: str, secret: str) -> None:
         "/dev/nvme0n1 on /mnt/nvme type ext4 (rw,relatime)",
     ],
 )
-def test_facts_that_support_needs_stay(given: str) -> None:
+def test_facts_for_support_stay(given: str) -> None:
     assert redaction.text(given, [KEY]) == given + "\n"
 
 

@@ -100,6 +100,8 @@ def test_a_refusal_names_every_problem_of_every_instance() -> None:
 
 
 @pytest.mark.parametrize(("change", "refused"), [(RUNS, False), (PENDING, True), ({**PENDING, "served": True}, False)])
-def test_a_wrong_adapter_is_not_even_staged(change: dict[str, Any], refused: bool) -> None:
+def test_before_staging_only_a_new_release_with_a_wrong_adapter_is_refused(
+    change: dict[str, Any], refused: bool
+) -> None:
     plans = [{**planned(**change), "problems": [PROBLEM, {**PROBLEM, "check": "adapters"}]}]
     assert (misfits(plans, Choice(), swaps=False) == plans) == refused

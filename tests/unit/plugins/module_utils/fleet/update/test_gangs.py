@@ -24,7 +24,7 @@ def facts(name: str = "big", gang: tuple[str, ...] = NODES, **more: Any) -> Upda
     )
 
 
-def test_an_instance_on_one_node_is_not_folded() -> None:
+def test_fold_leaves_an_instance_on_one_node_as_it_is() -> None:
     known = {"n1": {"main": facts("main", ())}}
     assert fold(known).known == known
 

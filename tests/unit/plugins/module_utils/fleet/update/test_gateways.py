@@ -28,7 +28,7 @@ def test_each_gateway_that_does_not_answer_is_named_once() -> None:
     assert unanswered([view("gw1")], []) == []
 
 
-def test_only_the_hold_of_gateways_with_these_sets_counts() -> None:
+def test_only_the_hold_of_gateways_that_have_one_of_the_sets_counts() -> None:
     views = [view("gw1", hold_seconds=10), view("gw2", "side", hold_seconds=20), view("gw3", "other", hold_seconds=30)]
     assert holds(views, ["main", "side"]) == {"gw1": 10, "gw2": 20}
 

@@ -33,7 +33,7 @@ def test_every_node_swaps_until_a_node_fails() -> None:
     assert outcomes.turn(BATCH, "b", run(a={"swaps": [{**DONE, "failure": "gw2 is away"}]})) == {}
 
 
-def test_a_lost_node_stops_the_others_only_during_its_swap() -> None:
+def test_a_node_stops_the_others_only_if_the_node_is_lost_during_its_swap() -> None:
     assert outcomes.turn(BATCH, "b", run("b", a={"swaps": [DONE], "under_way": ""})) == BATCH[1]
     assert outcomes.turn(BATCH, "b", run("b")) == BATCH[1]
     lost = run("b", a={"under_way": "main"})

@@ -24,7 +24,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.cli impor
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 STABLE_KEYS = ["ok", "model", "argv", "estimate", "problems"]
-"""Keys of the JSON document on which scripts of sites rely."""
+"""Keys that scripts of sites read from the JSON document."""
 
 MODELS = {
     "llama": {"model": "/srv/llama", "max-model-len": 8192, "description": "General chat"},

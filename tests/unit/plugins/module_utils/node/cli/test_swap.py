@@ -339,7 +339,7 @@ def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         (swaps.LED, [], False),
     ],
 )
-def test_after_a_restart_gates_close_and_swaps_continue(
+def test_after_a_restart_the_step_decides_whether_gates_close_and_the_swap_continues(
     node: Node, run: Run, paths: Paths, closed: list[int], step: str, gates: list[int], starts: bool
 ) -> None:
     swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=step, closed_port=5005))

@@ -105,7 +105,7 @@ def test_the_first_line_says_whether_the_node_is_fit(statuses: tuple[str, ...], 
     assert check.as_text(results(*statuses), whole=True).splitlines()[0] == line
 
 
-def test_a_few_checks_have_no_verdict_of_the_node() -> None:
+def test_some_checks_alone_give_no_verdict_of_the_node() -> None:
     assert check.as_text(results(OK), whole=False).splitlines()[0] == "ok: 1 ok"
 
 

@@ -100,7 +100,7 @@ def test_the_next_hello_has_the_reason_why_a_follower_could_not_move() -> None:
     assert made.hello.detail == ""
 
 
-def test_each_connection_gets_the_offers_and_each_change() -> None:
+def test_each_connection_gets_the_offers_and_each_change_of_the_offers() -> None:
     one, other = Offers(3, 3, 3, "3:aaaaaaaaaaaa"), Offers(3, 3, 4, "4:bbbbbbbbbbbb 3:aaaaaaaaaaaa")
     made = follower()
     assert made.offer(one) == []

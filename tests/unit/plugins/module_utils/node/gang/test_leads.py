@@ -82,7 +82,7 @@ def test_gathering_ends_with_the_last_member_and_is_recorded(leader: Leader) -> 
     known = gangs.read(leader.paths, "big")
     assert known is not None and known.state == gangs.ENDED and known.epoch == 1
     assert known.detail == "the leader's engine ended: the supervisor ends"
-    # A drain that a killed process left is removed at the start, and this process's own at the end.
+    # The drain that a killed process left is removed at the start, and the drain of this process is removed at the end.
     assert leader.drained == ["", ""]
 
 

@@ -195,7 +195,7 @@ def test_docker_is_restarted_only_if_it_does_not_answer_and_no_other_engine_ends
     assert policy.decide(situation(docker_answers=False), never, NOW).act == GIVE_UP
 
 
-def test_a_gpu_is_reset_if_its_xid_needs_that_and_no_other_instance_uses_the_gpu() -> None:
+def test_a_gpu_is_reset_if_its_xid_needs_a_reset_and_no_other_instance_uses_the_gpu() -> None:
     wants = {"gpu_action": xid_actions.RESET, "gpu_words": "XID 95"}
     assert decide(**wants).act == RESET
     assert decide(**wants, gpu_shared=True).act == RESTART

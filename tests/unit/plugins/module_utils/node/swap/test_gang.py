@@ -37,10 +37,10 @@ class Killed(Exception):
 
 
 class Swapping(World):
-    """A gang of three, swapped by its leader. `events`: seconds since the event before, name and rank of each."""
+    """A gang of three, swapped by its leader. An event has the seconds since the event before, a name and a rank."""
 
     outlives = 30.0
-    """Several faults at once: the leader may be lost just before it notices the loss of a member."""
+    """Longer than in World: the leader may be lost just before it notices the loss of a member."""
 
     def __init__(self, quality: str, events: list[tuple[float, str, int]]) -> None:
         super().__init__(3)

@@ -42,7 +42,7 @@ def test_the_engine_counts_its_requests_in_flight(fake: FakeNode, monkeypatch: p
     assert fake.node().in_flight() == 0, "the engine does not run, and is not asked"
 
 
-def test_an_engine_that_cannot_be_asked_counts_as_without_requests(
+def test_an_engine_that_cannot_be_asked_counts_as_an_engine_without_requests(
     fake: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_given: object) -> int:

@@ -110,7 +110,7 @@ def test_a_gateway_that_does_not_know_the_instance_forbids_the_swap(unaware: Set
     assert choose(TWO, unaware).problem == "gw2 does not know main of this node: run baremetal.inference.site there"
 
 
-def test_without_a_gateway_that_answers_the_run_must_vouch_or_allow_downtime() -> None:
+def test_the_run_must_vouch_or_allow_downtime_if_no_gateway_answers() -> None:
     assert choose().problem.endswith("no gateway that would hold requests")
     assert choose().permission == "allow_downtime"
     assert "no gateway shows who else serves" in choose(silent={"gw1": "x"}, deaf=["gw1"]).problem
