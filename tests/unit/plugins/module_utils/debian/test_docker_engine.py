@@ -47,7 +47,7 @@ def test_a_package_that_is_half_installed_is_not_present() -> None:
     assert not Engine("debian", whole.packages, half).present
 
 
-def test_dockers_epoch_may_be_left_out() -> None:
+def test_the_number_before_the_colon_of_dockers_versions_may_be_left_out() -> None:
     assert engine(source="docker", wish="28.*").wanted == "5:28.*"
     assert engine(source="docker", wish="5:28.*").wanted == "5:28.*"
     assert engine(source="docker", wish="28.*").major == 28

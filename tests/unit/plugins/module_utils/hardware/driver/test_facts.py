@@ -42,7 +42,7 @@ def test_the_facts_of_a_node_with_a_driver_come_from_its_files_and_programs(root
 
 
 def test_an_initial_ram_disk_older_than_the_blacklist_is_outdated(root: Path) -> None:
-    """As after an interrupted run. A newer initial RAM disk is not outdated."""
+    """An interrupted run leaves such an initial RAM disk. A newer one is not outdated."""
 
     def outdated() -> list[bool]:
         return [kernel["outdated_initrd"] for kernel in facts_of(root)["kernels"]]

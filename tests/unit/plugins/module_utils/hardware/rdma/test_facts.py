@@ -48,7 +48,7 @@ ANSWERS: dict[str, str | Outcome] = {
 
 
 def answering(**answers: str | Outcome) -> Run:
-    """Programs with given outputs, named by the first and the last word of the command."""
+    """Programs that answer as in ANSWERS, or as `answers` says: by the first and the last word of the command."""
 
     def run(command: Sequence[str]) -> Outcome:
         asked: str | Outcome = '{"mlx5_0": "EBADF"}'

@@ -67,10 +67,10 @@ def test_the_percents_of_strict_classes_are_not_compared() -> None:
     for percents, differs in (([50, 100, 100, 50, *[100] * 4], False), ([40, 100, 100, 60, *[100] * 4], True)):
         found = facts(device(0, port(0, dcb={"ets": {**shown, "bandwidth": percents}})))
         assert [setting for setting, *_values in compare(wanted, found)] == ["ets"] * differs
-    # Classes that should be strict, with shares of another plan.
+    # Classes that must be strict, but have shares, differ.
     found = facts(device(0, port(0, dcb={"ets": {**shown, "algorithms": ["ets"] * 8, "bandwidth": [12] * 8}})))
     assert [setting for setting, *_values in compare(wanted, found)] == ["ets"]
-    # A device with fewer classes.
+    # A device with fewer classes differs.
     found = facts(device(0, port(0, dcb={"ets": {**shown, "bandwidth": [50, 100, 100, 50]}})))
     assert [setting for setting, *_values in compare(wanted, found)] == ["ets"]
 

@@ -167,6 +167,7 @@ def test_the_rails_of_a_node_come_from_its_plan() -> None:
         ({"roce_tos": 41}, 106),
         ({"cnp_dscp": 10, "cnp_priority": 1}, 106),
         ({"trust": "unmanaged"}, 106),
+        # With trust unmanaged, the plan gives the lossless priority no DSCP: roce_tos counts.
         ({"trust": "unmanaged", "roce_tos": 41}, 41),
         ({"lossless_priority": None}, None),
         ({"lossless_priority": None, "roce_tos": 41}, None),

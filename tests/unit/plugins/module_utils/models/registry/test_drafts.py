@@ -31,7 +31,7 @@ def problems(draft: Any) -> list[str]:
         {"method": "suffix", "model": "anything"},
     ],
 )
-def test_a_draft_is_another_entry_or_none_is_needed(draft: Any) -> None:
+def test_a_draft_is_another_entry_unless_the_method_needs_none(draft: Any) -> None:
     assert problems(draft) == []
 
 

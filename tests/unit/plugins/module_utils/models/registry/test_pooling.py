@@ -19,7 +19,7 @@ def problems(**models: Any) -> list[str]:
     return [str(one) for one in read(models, choose()).problems]
 
 
-def test_all_flags_for_text_are_refused_at_once_without_the_model() -> None:
+def test_all_flags_for_text_are_refused_at_once_without_the_models_files() -> None:
     flags = {"tool-call-parser": "hermes", "enable-auto-tool-choice": True, "reasoning-parser": "qwen3"}
     found = problems(vectors={**VECTORS, **flags, "speculative-config": {"method": "suffix"}})
     assert [one.partition(": is for generated text")[0] for one in found] == [
@@ -41,7 +41,7 @@ def test_a_variant_with_a_text_flag_of_its_base_is_refused() -> None:
 
 
 @pytest.mark.parametrize("runner", ["auto", "generate", None])
-def test_other_runners_are_accepted_without_the_model(runner: str | None) -> None:
+def test_other_runners_are_accepted_without_the_models_files(runner: str | None) -> None:
     entry = {"model": "/srv/chat", "tool-call-parser": "hermes", **({"runner": runner} if runner else {})}
     assert problems(chat=entry) == []
 
