@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The services of the node's agent and of the timers that gather metrics. Private to the collection.
 
-The units of engines that version 0.1.0 made are renewed before systemd reloads. Otherwise, the reload would end the
-start of such an engine (renewal.py).
+Engine units that version 0.1.0 wrote are renewed before systemd reloads. Otherwise, the reload would end a start that
+is under way in such a unit (renewal.py).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def outdated(paths: Paths, started: int) -> bool:
 
 
 class Units:
-    """The units of agent, metrics and swaps, and what differs from them on the node. Also the units of engines that
-    version 0.1.0 made (renewal.py). Raises SystemdError, OSError."""
+    """The units of agent, metrics and swaps, the engine units that version 0.1.0 wrote (renewal.py), and how the node
+    differs from them. Raises SystemdError, OSError."""
 
     def __init__(
         self, paths: Paths, address: str, port: int, *, tool_changed: bool = False, swap_settings: str | None = None
@@ -111,7 +111,7 @@ class Units:
         return self.reload or self.settings_due or self.restart or bool(self.enable or self.timers_to_start)
 
     def install(self) -> None:
-        """Write the units. Enable, start and restart those that need it."""
+        """Write the units and the settings of swaps. Enable, start and restart the units that need it."""
         # The sandbox refuses a directory that does not exist.
         self.paths.state.mkdir(parents=True, exist_ok=True)
         for path in self.written:

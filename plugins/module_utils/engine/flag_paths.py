@@ -34,7 +34,7 @@ _PRIVATE = (
     *("/", "/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys"),
     *(DOCKER_DATA_ROOT, str(Paths().state)),
 )
-"""No engine gets these directories, or anything in them, except what the collection itself has put there."""
+"""No engine gets one of these directories, or, except for `/`, a path in one. The store and copied files are exempt."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ HUB_SERVER, HUB_LOGIN = "registry-1.docker.io", "https://index.docker.io/v1/"
 """The server of Docker Hub, and the name of its login in the file of Docker's client."""
 
 SECONDS = 20
-"""Limit for each read from the image registry."""
+"""Seconds for each read from the image registry."""
 
 LARGEST_ANSWER = 4 << 20
 """Bytes. Manifests and signatures have some KB."""
@@ -73,7 +73,7 @@ class Access:
     authorities: Mapping[str, str] = field(default_factory=dict)
     """Certificates in PEM by image registry."""
     insecure: Sequence[str] = ()
-    """Image registries, as HOST[:PORT] or a network, without TLS, or with a certificate that is not checked."""
+    """HOST[:PORT] of image registries, or networks, for which plain HTTP and any certificate are accepted."""
     proxies: Mapping[str, str] = field(default_factory=dict)
     """The proxies of Docker's daemon by scheme. Without any, those of this process."""
     no_proxy: Sequence[str] = ()

@@ -26,7 +26,7 @@ from . import image_registry
 from .image_registry import Access, Image, Registry, RegistryError
 
 SECONDS = 20
-"""Limit for each call of openssl, which takes milliseconds."""
+"""Seconds for each call of openssl, which takes milliseconds."""
 
 MOST = 100
 """The most referrers of an image, and the most signatures of a manifest, that are read: an image registry could list
@@ -159,9 +159,9 @@ def verify_all(
 def verify(image: str, entries: Sequence[Mapping[str, str]], access: Access, record: Path, *, keep: bool) -> Key | None:
     """Verify that a key of the site has signed an image. Returns this key.
 
-    None if no entry of engine_image_keys names the image. `record` has the verified digests of earlier calls, with the
-    keys: a second call with such a key asks no image registry, because a digest always names the same image. `keep`
-    adds to the record if the record's directory exists.
+    None if no entry of engine_image_keys names the image. `record` has the digests that earlier calls verified, with
+    the keys. For such a digest and key, the image registry is not asked again: a digest always names the same image.
+    `keep` adds to the record if the record's directory exists.
     Raises SignatureError, and OSError where the record or a temporary file cannot be written.
     """
     if problems := prefix_problems(entries):

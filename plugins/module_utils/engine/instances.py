@@ -115,8 +115,8 @@ def sound_instances(
 ) -> tuple[list[Instance], list[Problem]]:
     """The present instances that can be planned, and every mistake in model registry and instances.
 
-    Where some instances have mistakes, each of the others is loaded by itself: several instances that ask for a number
-    of GPUs may then get the same GPUs. `models` is the model registry as it was declared.
+    If there is a mistake, each sound instance is loaded by itself: several instances that ask for a number of GPUs may
+    then get the same GPUs. `models` is the model registry as it was declared.
     """
     try:
         loaded, problems = load_instances(instances, registry, gpus), []

@@ -25,7 +25,8 @@ from .release import Settings
 NO_LIMIT = 0
 
 RESERVED_SHARE, RESERVED_LEAST = 0.05, 4 * GIB
-"""What a limit leaves for the node itself (systemd, dockerd, the agent, exporters), but at most half of its memory."""
+"""The share of the node's memory, and the least bytes, that a limit leaves for the node itself: for systemd, dockerd,
+the agent and exporters. A limit never leaves more than half of the memory."""
 
 CHECK = "host_memory"
 """The name of the checks of memory limits. Their results do not depend on an estimate."""

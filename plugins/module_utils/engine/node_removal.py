@@ -75,8 +75,8 @@ def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) 
 
 
 def remove_services(paths: Paths, *, check: bool) -> list[Path]:
-    """Stop agent, metrics and recovery. Remove their units, the units of swaps, slices and gates. Returns the unit
-    files that were there.
+    """Stop agent, metrics and recovery. Remove their units, the units of swaps, the slices and the gates. Returns the
+    unit files that were there.
 
     Raises SystemdError, GateError, OSError.
     """
@@ -127,7 +127,7 @@ def remove_directories(wanted: Iterable[Path], *, check: bool) -> list[Path]:
 
 
 def _only(path: Path, kept: Sequence[Path]) -> bool:
-    """Whether a directory has only files that are to be kept. `kept` may have directories."""
+    """Whether a directory has files, and all of them are to be kept. `kept` may have directories."""
     held = [each for each in path.rglob("*") if not each.is_dir()] if path.is_dir() else []
     return bool(held) and all(each in kept or any(parent in kept for parent in each.parents) for each in held)
 

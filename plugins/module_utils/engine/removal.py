@@ -19,7 +19,7 @@ from ..models.registry.needed import needed
 from .state import releases
 
 FORGET_SECONDS = 15.0
-"""Longer than the agent needs to notice that an instance is gone."""
+"""Seconds: longer than the agent needs to notice that an instance is gone."""
 
 
 def traces(paths: Paths, name: str) -> list[Path]:

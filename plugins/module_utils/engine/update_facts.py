@@ -46,7 +46,7 @@ class Facts:
         model, runs, problems = self.check(name, target)
         known = history.last(self.paths, name, target) if target else None
         due = target is not None and (active != target or interrupted)
-        # In check mode, a release that is not on the node has no files for the question.
+        # In check mode, a target that is not on the node has no files, so the image is not asked.
         if self.given["ask_engine"] and due and target and not problems and not known and runs:
             problems = self.refused(name, target)
         return UpdateFacts(
@@ -115,7 +115,7 @@ class Facts:
         return int(number) if number is not None else pins.wanted_number(self.paths, name)
 
     def check(self, name: str, target: int | None) -> tuple[str, str, list[str]]:
-        """The target's model; model, revision and image; and why the target cannot run."""
+        """The target's model, the words of `runs` (model, revision, image), and why the target cannot run."""
         if target is None:
             rollback = "there is no earlier release to go back to: inferctl releases shows those that are kept"
             return "", "", [f"{name}: {rollback}"] if self.given["rollback"] else []
@@ -134,7 +134,7 @@ class Facts:
     def coming(self, name: str, origin: int | None, target: int | None) -> endpoints.Endpoint | None:
         """The target's endpoint, if it differs from the endpoint of the release that runs; else None.
 
-        None also in check mode, where the target is not on the node. Raises OSError.
+        None also if the target is not on the node yet, as in check mode. Raises OSError.
         """
         runs, comes = (endpoints.of(self.paths, name, [number]) for number in (origin, target))
         return comes[0] if comes and comes != runs else None

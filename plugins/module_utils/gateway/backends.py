@@ -189,7 +189,7 @@ class Backend:
     @property
     def own(self) -> bool:
         """Whether this backend is a replica set.
-        Other backends borrow engines of sets, and follow their state there."""
+        Other backends borrow engines of sets: their servers follow the state of the sets' servers."""
         return self.name.startswith(SET)
 
     @property
@@ -312,7 +312,7 @@ class _Node:
         return Endpoint(self.listens, item.get("port", 0)).words
 
     def _place(self, endpoint: Endpoint) -> Place | None:
-        """Where the gateway reaches an engine; None if it cannot reach it."""
+        """Where the gateway reaches an engine; None if the gateway cannot reach the engine."""
         try:
             return Place(self.address(endpoint.address), endpoint.port, endpoint.words)
         except AddressError:
@@ -385,7 +385,7 @@ def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
     """The backends, and the routes from served names to backends. Keys may name the other `models`, too.
 
     The name of a model or adapter leads to the replica set that serves it. If several sets serve it, or only some
-    nodes of a set, the name gets its own backend with just those engines.
+    nodes of a set, the name gets its own backend with just the engines that serve it.
     """
     replicas = list(replicas)
     by_set: dict[str, list[Replica]] = defaultdict(list)

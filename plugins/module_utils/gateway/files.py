@@ -168,7 +168,7 @@ def _engine_key(backend: Backend) -> str | None:
 
 
 def _bind_problems(settings: Settings, replicas: Iterable[Replica]) -> list[Problem]:
-    """A problem if nodes cannot reach the gateway. They read what it sends to their engines before each swap."""
+    """A problem if nodes cannot reach the gateway: before a swap, they read what the gateway sends to their engines."""
     nodes = sorted({replica.host for replica in replicas} - {settings.name})
     if not nodes or not is_loopback(settings.bind_address):
         return []
@@ -218,7 +218,7 @@ def _several(fleet: Fleet) -> str:
 
 
 def _agents(fleet: Fleet) -> str:
-    """The lines of agents.txt: facts for gateway.lua about servers whose names do not contain them."""
+    """The lines of agents.txt, for gateway.lua: the agent's address and the words of each server that needs them."""
     return "".join(
         f"{backend.name}/{server.server} {server.agent_address or server.address} {server.words}\n"
         for backend in fleet.backends

@@ -52,7 +52,7 @@ class Key:
 def read_keys(
     declared: Iterable[Any], fleet: Fleet, requests_per_minute: int, concurrent_requests: int
 ) -> tuple[list[Key], list[Problem]]:
-    """Read the keys, and every mistake in them. The two limits apply to keys without their own.
+    """Returns the keys without a mistake, and every mistake. The two limits apply to keys without their own.
     No message shows a key."""
     keys: list[Key] = []
     problems: list[Problem] = []

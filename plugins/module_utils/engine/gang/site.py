@@ -237,7 +237,7 @@ def rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
 def engine_rules(instances: Sequence[Any], site: Site) -> list[dict[str, Any]]:
     """The connections that engines of this node's gangs open, in the form of common_firewall_engine_allow.
 
-    The engines of the leader's own node use the rendezvous, too. `gang_port` is a port of supervisors.
+    Engines also connect to engines of their own node, but not to `gang_port`, where supervisors listen.
     """
     found: list[dict[str, Any]] = []
     for raw in gangs_of(instances):

@@ -95,8 +95,8 @@ def drain(
 ) -> list[Outcome]:
     """Record a drain for each of these instances. `since` stays from the owner's first drain.
 
-    With `check`, only returns what would change.
-    Raises Held before it records any, where another owner has drained one of the instances, unless forced; OSError.
+    With `check`, only returns what would change. Without `force`, raises Held before the first change if another owner
+    has drained one of the instances. Raises OSError.
     """
     now = parse_time(wanted.since)
     present = {name: read(paths, name, now) for name in names}

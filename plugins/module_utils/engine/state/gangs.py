@@ -25,7 +25,7 @@ MISSING, REFUSED, WAITING, LOADING, SERVING, STOPPING, LEAVING, ENDED, STOPPED =
 )
 """States of a member. `missing`: no connection; for a follower about itself, no connection to its leader. `refused`:
 the leader does not accept the member. `waiting`: the member is there, and other members are not. `leaving`: the
-member's unit is being stopped, and the gang ends for that. `ended`: the engine ended, and the gang with it."""
+member's unit is being stopped, and the gang ends with it. `ended`: the engine ended, and the gang with it."""
 
 STATES = (MISSING, REFUSED, WAITING, LOADING, SERVING, STOPPING, LEAVING, ENDED, STOPPED)
 

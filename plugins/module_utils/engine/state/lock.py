@@ -98,8 +98,8 @@ def take(
 ) -> tuple[bool, Lock | None]:
     """Take the lock, or renew it. Returns whether the holder changed, and the lock that was taken over, if any.
 
-    The same playbook takes a stale lock over. Any run takes the lock over whose run id is `take_over`. Raises Locked,
-    ValueError where the file is damaged, OSError.
+    The same playbook takes a stale lock over. With `take_over`, the id of the run that holds the lock, any run takes
+    the lock over. Raises Locked, ValueError where the file is damaged, OSError.
     """
     with _guard(paths, check):
         return _take(paths, wanted, now, take_over, check)

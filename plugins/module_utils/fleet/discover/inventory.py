@@ -91,7 +91,7 @@ def discover(results: Mapping[str, Mapping[str, Any]], options: Options) -> Disc
 
 
 def vault(secret: Callable[[], str]) -> str:
-    """The file with the secrets. `secret` makes a new one."""
+    """The file with the secrets. `secret` makes a new secret."""
     secrets = [
         Variable(KEY, secret(), "Between gateways and engines."),
         Variable(CLIENT_KEY, secret(), "The key of client-1 at the gateway."),
@@ -222,7 +222,7 @@ class _Writer:
         return lines
 
     def site(self, plan: layout.Layout) -> None:
-        """The files of all machines."""
+        """The files for all machines together, in group_vars/all."""
         image = [Variable("engine_image", self.options.image, IMAGE_REASON)] if self.options.image else []
         if self.options.cuda:
             image.append(Variable("engine_cuda", self.options.cuda, "The CUDA version of the image."))
