@@ -84,7 +84,7 @@ def test_a_secret_that_begins_with_another_value_is_hidden_as_a_whole() -> None:
     assert "very-secret" not in str(failed.value)
 
 
-def test_a_job_waits_for_anothers_lock_and_removes_stale_ones_before_each_try() -> None:
+def test_a_job_waits_for_the_lock_of_another_job_and_removes_stale_locks_before_each_try() -> None:
     summary = '{"message_type":"status"}\n{"message_type":"summary","snapshot_id":"0123456789ab","data_added":5}\n'
     script = Script(Outcome(0), LOCKED_12, Outcome(0), Outcome(0, stdout=summary))
     target = of(script)

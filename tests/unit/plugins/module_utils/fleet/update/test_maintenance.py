@@ -110,7 +110,7 @@ def test_a_gang_is_drained_on_its_leader_which_must_be_in_the_run() -> None:
     assert plan(hosts).problems == []
 
 
-def test_work_without_a_drain_needs_no_order() -> None:
+def test_nodes_whose_work_needs_no_drain_share_a_batch() -> None:
     made = plan(fleet(3, drain=False), ("100%",))
     assert order(made) == [["n1", "n2", "n3"]]
     assert not any(item.drain or item.alone for item in made.batches[0])

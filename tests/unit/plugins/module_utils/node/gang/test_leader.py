@@ -257,7 +257,7 @@ def test_a_member_that_starts_anew_ends_the_gang() -> None:
 
 
 def test_a_member_runs_the_release_that_a_swap_has_recorded() -> None:
-    """Two releases may have the same digest: GPUs, for example, are not part of it."""
+    """Two releases may have the same digest: GPUs, for example, are not part of the digest."""
     leader = Leader(gang(0), EPOCH, {"gpu-1": 4})
     actions = leader.receive(11, hello(), "10.0.0.2", 0.0)
     refused, move = sent(actions, 11)

@@ -133,7 +133,7 @@ def test_docker_is_restarted_first_and_then_the_engine_is_inspected_again(machin
     assert "restart --no-block docker.socket docker.service" in machine.done
 
 
-def test_recovery_gives_up_once_its_budget_is_spent_until_an_operator_resets_it(machine: Machine) -> None:
+def test_recovery_gives_up_once_its_budget_is_spent_until_an_operator_resets_recovery(machine: Machine) -> None:
     for _fault in range(3):
         machine.time += timedelta(minutes=5)
         machine.is_seen(health.HUNG)
@@ -170,7 +170,7 @@ def test_a_loop_of_starts_that_cannot_succeed_is_ended(machine: Machine) -> None
 
 
 def test_recovery_does_not_replace_the_drain_of_an_operator(machine: Machine) -> None:
-    """The drain stays the operator's also if recovery gives up on the command of an operator."""
+    """The drain stays the operator's even if an operator's command makes recovery give up."""
     wanted = drains.Drain("jane", "disk", format_time(machine.time))
     drains.drain(machine.paths, ["main"], wanted)
     (machine.paths.root / "models/tiny-a").rmdir()

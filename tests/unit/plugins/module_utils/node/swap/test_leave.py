@@ -27,7 +27,7 @@ SWAP = Swap(1, 2, "run", SINCE, terms=Terms(drain_seconds=100), notes={"way": wa
 
 
 def at(fake: FakeNode, step: str, swap: Swap = SWAP) -> Swap:
-    """A swap that has come to a step."""
+    """The recorded swap at a step."""
     with fake.resting():
         closed = PORT if step in swaps.CLOSED else None
         swap = replace(swap, step=step, closed_port=closed, touched=step == swaps.STOP)
