@@ -60,7 +60,7 @@ class Module:
 
 
 def forget_imports() -> None:
-    """Each module has a process of its own, which imports a library once."""
+    """As in a new process: on a node, each module has a process of its own."""
     for name in [name for name in sys.modules if name.split(".")[0] == node_call.PACKAGE]:
         del sys.modules[name]
 

@@ -43,7 +43,7 @@ def test_removed_headers_do_not_count(tmp_path: Path) -> None:
     assert kernels.installed(tmp_path) == [Kernel(NEW, False)]
 
 
-def test_headers_in_a_directory_build_count(tmp_path: Path) -> None:
+def test_headers_in_a_directory_with_the_name_build_are_found(tmp_path: Path) -> None:
     add_kernel(tmp_path, NEW, headers=False)
     build = tmp_path / f"lib/modules/{NEW}/build"
     build.mkdir()

@@ -87,7 +87,7 @@ def test_no_two_gpus_share_a_part() -> None:
 
 def test_an_unreadable_value_must_have_element_and_text() -> None:
     with pytest.raises(TypeError):
-        Unreadable()  # type: ignore[call-arg]  # both are required: that is what is tested
+        Unreadable()  # type: ignore[call-arg]  # lacks the two required fields
 
 
 def test_facts_are_plain_data() -> None:

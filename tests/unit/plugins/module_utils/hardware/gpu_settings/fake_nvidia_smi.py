@@ -99,7 +99,7 @@ def _report(gpus: list[dict[str, Any]]) -> str:
 
 
 class Smi:
-    """One call."""
+    """One call of nvidia-smi."""
 
     def __init__(self, home: Path, state: dict[str, Any], arguments: list[str]) -> None:
         self.log = home / "calls.log"
@@ -107,7 +107,7 @@ class Smi:
         self.arguments = arguments
 
     def run(self) -> tuple[int, str]:
-        """The exit status, and what is printed."""
+        """The exit status and the output."""
         if "broken" in self.state:
             return 9, self.state["broken"]
         if self.arguments == ["-q", "-x"]:

@@ -51,7 +51,7 @@ COMPUTE_INSTANCES = """\
 """
 
 
-def test_profiles_and_instances_are_read_from_their_tables() -> None:
+def test_profiles_gpu_instances_and_compute_instances_are_read_from_their_tables() -> None:
     assert mig.profiles(PROFILES) == [
         mig.Profile("1g.18gb", 19, 7, 16),
         mig.Profile("1g.18gb+me", 20, 1, 16),
@@ -67,7 +67,7 @@ def test_profiles_and_instances_are_read_from_their_tables() -> None:
     assert mig.instances("|   0  MIG 1g.5gb  19  7  0:1  |", older) == [mig.GpuInstance(7, "1g.5gb", ("1g.5gb",))]
 
 
-def test_an_instance_counts_as_its_profile_only_with_one_whole_compute_instance() -> None:
+def test_a_gpu_instance_counts_as_its_profile_only_with_one_whole_compute_instance() -> None:
     assert mig.layout([mig.GpuInstance(1, "7g.80gb", ("7g.80gb",))]) == ["7g.80gb"]
     for computes in ((), ("1c.7g.80gb",), ("7g.80gb", "7g.80gb")):
         assert mig.layout([mig.GpuInstance(1, "7g.80gb", computes)]) != ["7g.80gb"]

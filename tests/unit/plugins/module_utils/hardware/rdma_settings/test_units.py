@@ -15,7 +15,7 @@ def test_the_units_start_the_command_at_boot_and_for_each_device_that_is_added(t
     service = texts["/etc/systemd/system/inference-rdma.service"]
     assert "ExecStart=/usr/local/bin/inferctl rdma apply --wait=60\n" in service
     assert "ConditionPathExists=/etc/inference/rdma.json\n" in service and "RemainAfterExit=yes\n" in service
-    # An engine starts after Docker. While an engine runs, MTU and PFC would wait.
+    # Before Docker, no engine runs: MTU and PFC need not wait.
     assert "Before=docker.service inference.target\n" in service
     template = texts["/etc/systemd/system/inference-rdma@.service"]
     # Without RemainAfterExit, systemd starts the unit again when the device comes back.

@@ -42,7 +42,7 @@ def test_latent_attention_and_experts_are_read(published: dict[str, Any]) -> Non
     assert (found.experts.count, found.experts.per_token, found.experts.layers) == (256, 8, 58)
     assert (found.experts.intermediate_size, found.experts.shared_intermediate_size) == (2048, 2048)
     assert found.quantization == Quantization("fp8", 8, None, (128, 128))
-    # The factor of 40 is in max_position_embeddings already.
+    # max_position_embeddings already includes the rope's factor of 40.
     assert found.max_length == 163840
 
 

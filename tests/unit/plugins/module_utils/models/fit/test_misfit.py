@@ -12,7 +12,7 @@ def test_a_misfit_reads_as_key_value_and_reason() -> None:
         "tensor-parallel-size: 3: does not divide 64"
     )
     assert str(Misfit("dtype", "dtype", "fp16", "is unknown")) == "dtype: 'fp16': is unknown"
-    # Nothing was set, or there is nothing to show.
+    # A misfit without a value shows only key and reason.
     assert str(Misfit("files", "directory", None, "is empty")) == "directory: is empty"
 
 

@@ -129,7 +129,7 @@ def test_a_single_directory_at_the_top_is_left_out(tmp_path: Path, write_model: 
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil"])
-def test_a_member_outside_of_the_target_is_not_unpacked(tmp_path: Path, name: str) -> None:
+def test_a_file_outside_of_the_target_is_not_unpacked(tmp_path: Path, name: str) -> None:
     member = tarfile.TarInfo(name)
     member.size = 1
     pack(tmp_path / "a", None, member)

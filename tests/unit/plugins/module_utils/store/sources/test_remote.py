@@ -48,7 +48,7 @@ def test_directories_and_other_texts_are_no_remote_source(text: str) -> None:
         ({"model": "Qwen/Qwen3-8B", "revision": "main"}, "needs the key revision"),
     ],
 )
-def test_a_source_without_a_valid_pin_is_refused(entry: dict[str, str], message: str) -> None:
+def test_a_remote_source_with_a_wrong_url_checksum_or_revision_is_refused(entry: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(entry)
 
