@@ -233,7 +233,7 @@ def unit_files() -> dict[Path, str]:
 def remove(check: bool) -> dict[str, Any]:
     """Stop log shipping and remove its files; in check mode, only report. Raises SystemdError and OSError.
 
-    Not by `service_files.remove`: this function also stops a service without a unit file, and removes the state.
+    Does not use `service_files.remove`: this function also stops a service without a unit file, and removes the state.
     """
     before = {path: text for path in [*unit_files(), logs.CONFIG] if (text := files.text(path)) is not None}
     states = [path for path in shipping_states() if os.path.lexists(path)]

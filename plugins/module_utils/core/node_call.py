@@ -54,7 +54,7 @@ class Wanted:
     archive: str = ""
     """The library as a zip archive in base64, for a node that does not have it."""
     only: bool = False
-    """Whether to answer only whether the node has this library, and not call the module."""
+    """If true, the answer is only whether the node has this library, and the module is not called."""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))

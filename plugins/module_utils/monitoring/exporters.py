@@ -99,8 +99,8 @@ def dcgm_unit(image: str, address: str, port: int, gpu_request: str) -> str:
     """The unit of dcgm-exporter in a container.
 
     systemd starts the unit after Docker's daemon, and again 10 s after each end. The unit restarts with the driver's
-    service nvidia-persistenced. Without `Wants=docker.service`: with it, each restart of the unit would start a Docker
-    that an operator has stopped.
+    service nvidia-persistenced. The unit does not have `Wants=docker.service`: each restart of the unit would start a
+    Docker that an operator has stopped.
     """
     argv = [
         *("--rm", "--name", DCGM_CONTAINER, "--network", "host"),

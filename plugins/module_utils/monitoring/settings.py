@@ -22,7 +22,7 @@ PREFIX = "monitoring_"
 WHERE = "role monitoring"
 
 USER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-"""Basic auth ends a name at a colon. These characters also need no quotes in a file."""
+"""The names that users may have. Basic auth ends a name at a colon, and these names need no quotes in a file."""
 
 INTERNAL_USER = "inference-internal"
 """The user by which Prometheus and Alertmanager reach each other. The host makes its password."""

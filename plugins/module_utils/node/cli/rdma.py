@@ -183,7 +183,7 @@ def _judge(options: argparse.Namespace, paths: Paths) -> int:
     else:
         what = report.device or "unknown device"
         limits = [limit for port in found if port.device == report.device and (limit := _possible(port, report.mtu))]
-        # The file does not name the port of a device with several.
+        # The file does not name the port of a device with several ports.
         verdict = perftest.judge(report, max(limits, default=None))
     words = {True: "good", False: "bad", None: "unknown"}[verdict.good]
     print(f"{what}: {words}: {verdict.message}")

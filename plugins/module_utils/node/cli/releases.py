@@ -21,7 +21,7 @@ SCHEMA = 1
 
 @dataclass
 class Kept:
-    """A release on this node. `roles` are those of active, current, desired and pinned that it has."""
+    """A release on this node. `roles` says which of active, current, desired and pinned the release is."""
 
     release: int
     roles: list[str]

@@ -80,7 +80,7 @@ def files(host: Host) -> Finding:
             wrong += [str(one) for one in managed.verify(host.paths, name)]
         except releases.ReleaseError as error:
             wrong.append(str(error))
-    # Files of baremetal.inference.site in addition to the releases. A bridge has no such file.
+    # The files that baremetal.inference.site writes in addition to the releases. A bridge has no such file.
     declared = [host.paths.instance(name) for name in bridges.instances(host.paths)]
     for path in (host.paths.registry, *declared) if declared else ():
         try:

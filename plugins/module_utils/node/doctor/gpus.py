@@ -57,7 +57,7 @@ def _verdict(fails: list[str], warns: list[str], fine: str, action: str) -> Find
 
 def count(host: Host) -> Finding:
     """nvidia-smi lists all GPUs on the bus, and there are GPUs if instances need them."""
-    # GPUs for virtual machines, or switched off, do not belong to the driver.
+    # GPUs that are for virtual machines, or are switched off, do not belong to the driver.
     gpus = [gpu for gpu in host.gpus()["gpus"] if not gpu["excluded"]]
     if not gpus and host.wants_gpus():
         return Finding(FAIL, "no NVIDIA GPU is on the PCI bus, but instances need one", "reseat it; check the BMC")
@@ -110,7 +110,7 @@ def memory(host: Host) -> Finding:
 
 def xids(host: Host) -> Finding:
     """The kernel's log has no serious XID since the driver was loaded or recovery last reset the GPU, whichever is
-    later. A table judges each XID."""
+    later. A table judges each XID. Failures without an XID count since the driver was loaded."""
     if not host.has_gpus():
         return Finding(OK, "does not apply: there is no NVIDIA GPU")
     found, errors = xid.recent(host.kernel_log())

@@ -176,11 +176,11 @@ def _mail(settings: Settings, alert: Alert, run: Run) -> None:
     message["From"] = settings.mail_from or "root"
     message["Subject"] = alert.title
     lines = [alert.reason, "", f"since {alert.since}; evidence: {alert.evidence or 'none'}", ""]
-    # Before the steps, which may be cut.
+    # This line comes before the steps, which may be cut.
     lines += [f"inferctl recover {alert.instance} --reset closes the breaker once the cause is gone.", "", *alert.steps]
     text = "\n".join(lines)
     message.set_content(text)
-    # The text is cut, and not the mail: a text with other characters than ASCII is longer in the mail.
+    # Cuts the text, and not the encoded mail, in which characters beyond ASCII are longer.
     while text and len(message.as_bytes()) > LARGEST_MAIL:
         text = text[:-CUT]
         message.set_content(text)

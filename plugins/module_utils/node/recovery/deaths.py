@@ -26,7 +26,7 @@ MODE = 0o600
 """For root alone: the record names clients."""
 
 KEPT = 50
-"""How many of the last deaths to record: of the instance, and of engines on other nodes."""
+"""How many of the last deaths to record, of the instance and of engines on other nodes each."""
 
 SAME = timedelta(seconds=10)
 """Two gateways can report the same death. The times in their reports differ by less than this."""

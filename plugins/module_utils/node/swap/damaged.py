@@ -29,7 +29,7 @@ def rebuilt(paths: Paths, name: str, found: Swap) -> Swap:
         found,
         run_id=run_id(paths, name),
         closed_port=runs[0].port if runs else None,
-        # Also without a bridge: the gate of its port may be closed.
+        # True even without a bridge: the gate of a bridge's port may be closed.
         bridged=True,
         gang=_spans_nodes(paths, name, found.origin),
     )
@@ -51,7 +51,7 @@ def _spans_nodes(paths: Paths, name: str, number: int | None) -> bool:
 
 
 def run_id(paths: Paths, name: str) -> str:
-    """The run of `inferctl` that has begun such a swap, by the record of the lock; empty if unknown."""
+    """The run of `inferctl` that began a swap whose record is damaged, by the record of the lock; empty if unknown."""
     try:
         found = lock.read(paths)
     except (OSError, ValueError):

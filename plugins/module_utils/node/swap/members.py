@@ -21,7 +21,8 @@ from ...engine.state.swaps import Move, Swap
 from .node import POLL_SECONDS, Node, StepFailed
 
 STAGE_SECONDS = 30.0
-"""How long members may be missing before a swap. An engine that ends again and again has its members for moments."""
+"""How long members may be missing before a swap. A gang whose engine ends again and again has all members only
+for moments."""
 
 PROVE_SECONDS = 30.0
 """How long followers may take to mark a release as proven."""
@@ -47,7 +48,7 @@ def seats(gang: Gang | None) -> tuple[Any, ...]:
 
 
 def kept(member: MemberState) -> dict[int, str]:
-    """The first digits of the gang digest of each release that a member keeps, by the member's number."""
+    """The first digits of the gang digest of each release that a member keeps, by the member's own number of it."""
     pairs = (item.partition(":") for item in member.releases.split())
     return {int(number): digest for number, _colon, digest in pairs if number.isdecimal()}
 
