@@ -137,7 +137,7 @@ def test_weights_beyond_the_budget_are_a_misfit_even_if_other_needs_are_unknown(
     assert misfit.message.endswith("of each L40S. 131.42 GiB of weights leave nothing for the KV cache")
 
 
-def test_a_published_model_without_default_keys_has_a_known_need() -> None:
+def test_a_published_model_that_leaves_out_keys_with_defaults_has_a_known_need() -> None:
     """The configuration of Gemma 3 27B lacks the keys for vocabulary and tied embeddings, and has a part for images."""
     text = {"model_type": "gemma3_text", "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62}
     heads = {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "sliding_window": 1024}

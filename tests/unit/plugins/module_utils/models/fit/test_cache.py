@@ -172,7 +172,7 @@ def test_a_model_of_states_alone_takes_the_same_for_every_length() -> None:
     assert found.needed(10) == found.needed(1 << 20) == 2 * 12 * (2048 * 3 + 2048 * 16) * 2
 
 
-def test_an_empty_state_does_not_empty_the_blocks() -> None:
+def test_an_empty_state_leaves_the_blocks_of_the_other_layers() -> None:
     kinds = ["conv", "full_attention"] * 6
     mixed = layout(described(model_type="unheard_of", layer_types=kinds, conv_L_cache=1))
     assert (mixed.block_tokens, mixed.block_bytes) == (16, 6 * 16 * 2 * 4 * 128 * 2)
