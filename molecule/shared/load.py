@@ -223,8 +223,8 @@ class Load:
     `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
     count as an answer of another model. Only the text shows which model has answered: `answers` has the right
     beginnings for each name. For a name without entries, every text is right. `others` are more URLs with the same
-    path: each client uses one. `trusted`, for an https URL: the certificate (PEM) of the CA that must have signed the
-    server's certificate.
+    path: each client uses one of the URLs. `trusted`, for an https URL: the certificate (PEM) of the CA that must have
+    signed the server's certificate.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class Controller:
         self.site = self.home / "mysite"
         self.addresses = [machine.address for machine in machines]
         connection = json.loads((EPHEMERAL / "inventory/ssh.json").read_text())["all"]["vars"]
-        # Without Molecule's settings. The key and the host keys take the place of ~/.ssh.
+        # Ansible gets no settings of Molecule. The key and the host keys take the place of ~/.ssh.
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MOLECULE_"))},
             "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".cache"),

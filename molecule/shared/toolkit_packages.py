@@ -38,7 +38,7 @@ path.parent.mkdir(parents=True, exist_ok=True)
 path.write_text(json.dumps(spec))
 """
 
-# As the real runtime in mode cdi, gives a container the variables of its devices. Gives it no device nodes.
+# Like the real runtime in mode cdi, it gives a container the variables of its devices, but makes no device nodes.
 RUNTIME = """#!/usr/bin/python3
 import json, os, sys, tomllib
 
@@ -66,7 +66,7 @@ if "create" in sys.argv:
 os.execvp("runc", ["runc", *sys.argv[1:]])
 """
 
-# As in version 1.18 and later.
+# The unit is like that of version 1.18 and later.
 SERVICE = """
 [Unit]
 Description=Refresh NVIDIA CDI specification file

@@ -25,7 +25,7 @@ PLACES = ("plugins/**/*.py", "plugins/**/*.yml", "roles/**/*", "playbooks/**/*.y
 WORDS: Mapping[str, re.Pattern[str]] = {
     "metric": re.compile(r"\bvllm:[a-z]\w*"),
     "variable": re.compile(r"\bVLLM_[A-Z]\w*"),
-    # Not the path of an engine's source, such as vllm/v1/core, nor Prometheus' /api/v1.
+    # Paths of an engine's source, such as vllm/v1/core, do not match, nor does Prometheus' /api/v1.
     "path": re.compile(r"(?<!\w)/v1/[a-z][a-z/_]*"),
     "command": re.compile(r"\bvllm serve\b|--(?:served-model-name|shutdown-timeout)\b"),
     "package": re.compile(r"\b(?:from|import) vllm\b"),

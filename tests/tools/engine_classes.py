@@ -107,7 +107,7 @@ def parts(kind: Any) -> Iterator[tuple[str, str]]:
 def own_parts(kind: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """The classes of parts, by their key, that differ from the class with the same type in `known`.
 
-    The engine replaces a class by the type's name, but a class that makes its parts itself keeps its own.
+    The engine replaces a class by the type's name, but a class that makes its parts itself keeps their classes.
     """
     classes = {key: part for key, part in (getattr(kind, "sub_configs", None) or {}).items() if inspect.isclass(part)}
     own = {

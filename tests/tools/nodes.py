@@ -96,7 +96,7 @@ def copy_volume(source: str, target: str) -> None:
     root = run("docker", "info", "--format", "{{.DockerRootDir}}").stdout.strip()
     run(
         *("docker", "run", "--rm", "--network", "none"),
-        # In one mount, because a hard link cannot cross mounts.
+        # Both volumes are in one mount, because a hard link cannot cross mounts.
         *("--volume", f"{root}/volumes:/volumes", f"inference-node:{RELEASES[0]}"),
         *("sh", "-ec", COPY_DISK, "sh", f"/volumes/{source}", f"/volumes/{target}"),
     )

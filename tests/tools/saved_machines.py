@@ -75,7 +75,7 @@ def save(machine: Machine) -> None:
     machine.ssh("sync")
     machine.disconnect()
     with Monitor(machine) as monitor:
-        # Without a limit, which would be 128 MiB a second.
+        # This sets no real limit. By default, the limit is 128 MiB a second.
         monitor.ask("migrate-set-parameters", {"max-bandwidth": 1 << 40})
         monitor.ask("migrate", {"uri": f"exec:cat > {shlex.quote(str(machine.directory / MEMORY))}"})
         deadline = time.monotonic() + SAVE_SECONDS

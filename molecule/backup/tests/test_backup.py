@@ -19,7 +19,7 @@ REPOSITORY = "/srv/own"
 def test_check_mode_predicted_the_converge() -> None:
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert done, "nothing was done"
-    # In check mode, restic was not installed yet: the run reported the later steps instead.
+    # In check mode, restic was not installed yet: the run reported these two tasks by a task "would do".
     announced = {"backup : Install | Install the packages", "backup : Configure | Create the repository"}
     assert {(host, task) for host, task in done if task not in announced} <= predicted
     assert {host for host, task in predicted if "would do" in task} == {host for host, _task in done}
@@ -92,7 +92,7 @@ def test_a_drill_finds_differences_and_changes_nothing(own: Saved) -> None:
     found = own.restore(drill=True)
     assert changes(found) == 0 and "/etc/docker/daemon.json" in found, found
     assert own.node.run("cat /etc/docker/daemon.json") == "{}"
-    # A single file, first to another path, then to its own path.
+    # Restore a single file, first to another path, then to its own path.
     own.restore(snapshot="latest", path="/etc/docker/daemon.json", target="/root/old.json")
     assert "live-restore" in own.node.run("cat /root/old.json")
     assert own.node.run("cat /etc/docker/daemon.json") == "{}"

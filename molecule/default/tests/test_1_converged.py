@@ -111,7 +111,7 @@ def test_an_engine_writes_to_memory_and_its_cache_alone(node: Node) -> None:
     said = node.run(f"docker exec vllm-main sh -c 'for at in {places}; do touch $at/x 2>&1 && echo $at; done'")
     home = node.run("docker exec vllm-main printenv HOME")
     assert [line for line in said.splitlines() if line.startswith("/")] == ["/tmp", "/dev/shm", home]
-    # Also in /var/tmp, where every user may write.
+    # The container's files are read-only also in /var/tmp, where every user may write.
     assert said.count("Read-only file system") >= 3, said
     node.run(f"docker exec vllm-main rm /tmp/x /dev/shm/x {home}/x")
     # Engines compile code in /tmp, and run it there.

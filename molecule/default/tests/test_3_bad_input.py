@@ -142,7 +142,7 @@ def test_a_truncated_weight_file_is_refused(deb12: Node, models: dict[str, Any],
 
 @pytest.mark.full
 def test_a_port_of_an_instance_that_left_the_inventory_is_refused(deb12: Node) -> None:
-    """A new name for the same port: the old instance still serves, and must be stopped first."""
+    """The inventory has a new name with the same port. The old instance still serves, and must be stopped first."""
     output = refused(deb12, instances=[{**MAIN, "name": "chat"}])
     assert "is held by instance main, which the inventory no longer declares" in output
 

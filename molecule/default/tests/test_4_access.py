@@ -66,7 +66,7 @@ def refused(node: Node, *options: str, **extra: Any) -> str:
 
 
 def test_the_server_takes_keys_only(node: Node) -> None:
-    """The methods that sshd offers to an unknown client, and the settings in effect."""
+    """sshd offers an unknown client no other method, and the settings in effect allow no weak algorithm."""
     _in, words = ssh(node, "root", "true", "-o", "PreferredAuthentications=none")
     assert "Permission denied (publickey)." in words
     values = node.run("sshd -T").splitlines()
@@ -137,13 +137,13 @@ def test_a_setting_that_prevents_new_logins_is_undone(deb13: Node) -> None:
 
 @pytest.mark.full
 def test_passwords_stay_allowed_until_a_login_with_a_key_succeeds(deb12: Node) -> None:
-    """A freshly installed node: root logs in by a password, and would be locked out."""
+    """On a freshly installed node, root logs in by a password, and would be locked out."""
     deb12.run(
         f"echo root:molecule | chpasswd; rm {OURS}; echo PermitRootLogin yes > /etc/ssh/sshd_config.d/90-test.conf"
     )
     deb12.run("systemctl reload ssh")
     try:
-        # Without a control socket: Ansible would use the open connection again, which has logged in by a key.
+        # With a control socket, Ansible would use the open connection again, which has logged in by a key.
         by_password: dict[str, Any] = {"ansible_password": "molecule", "ansible_ssh_private_key_file": "/dev/null"}
         output = deb12.baseline(PART, check=False, ansible_control_path="none", **by_password)
         assert changes(output) == 0

@@ -208,7 +208,7 @@ def test_dockers_chains_survive_restarts_of_nftables(node: Node) -> None:
 def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Node) -> None:
     """The firewall also filters published ports of containers, which Docker opens before all rules of the node.
 
-    Only on Debian 12: in a container, Debian 13's Docker cannot give its containers an interface."""
+    The test runs only on Debian 12: in a container, Debian 13's Docker cannot give its containers an interface."""
     image = deb12.run("docker images --quiet | head -1")
     serve = "--entrypoint python3 " + image + " -m http.server 80"
     deb12.run(f"docker run --detach --rm --name published --publish 7010:80 {serve}")
@@ -252,7 +252,7 @@ def doctor_status(node: Node) -> str:
 
 
 def test_an_engine_answers_and_opens_only_what_is_declared(deb12: Node, deb13: Node, api_key: str) -> None:
-    """Seen from inside the engine's container, with the engine's user. deb13 need not have an engine."""
+    """The engine's container opens the connections, with the engine's user. deb13 need not have an engine."""
     deb12.wait_ready()
     assert deb12.run("docker exec vllm-main id -u") == deb12.run("id -u inference") != "0"
     services = [("127.0.0.1", 22), (deb12.address, 22), ("127.0.0.1", 5004), ("127.0.0.1", 5005), (deb13.address, 22)]

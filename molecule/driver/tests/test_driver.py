@@ -81,7 +81,7 @@ def test_a_unit_waits_for_its_device(node: Node) -> None:
 
 
 def test_a_run_that_was_cut_off_leaves_no_nouveau_in_a_ram_disk(node: Node) -> None:
-    """A run was cut off after it blocked nouveau, before the RAM disk. The next run makes the RAM disk, once."""
+    """A run was cut off after it blocked nouveau, and before it made the RAM disk. The next run makes it, once."""
     disk = f"/boot/initrd.img-{kernel(node)}"
     if node.run(f"test -e {disk} && echo there", check=False) != "there":
         pytest.skip("this kernel has no initial RAM disk")

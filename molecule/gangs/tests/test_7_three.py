@@ -43,7 +43,7 @@ def three(gang: Gang) -> Iterator[Gang]:
     environment = HOSTS["deb12"]["vllm_environment"]
 
     def site(connection: dict[str, Any]) -> dict[str, Any]:
-        # Without the demo's instance.
+        # The third node does not get the demo's instance.
         host = {**connection, "instances": [], "vllm_environment": environment}
         return {"inference": {"hosts": {"third": host}}}
 

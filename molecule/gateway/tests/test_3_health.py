@@ -162,7 +162,7 @@ def test_a_new_process_that_reads_states_from_before_a_drain_follows_the_drain(g
     gateway.engine(agent="drain")
     gateway.wait_state("one", "DRAIN")
     before = gateway.pid
-    # Without systemd, whose reload would save the states again.
+    # A signal makes HAProxy reload. A reload by systemd would save the states again.
     gateway.node.run("kill -USR2 $(systemctl show --property MainPID --value haproxy)")
     wait_for_another_process(gateway, before)
     assert answered_by(gateway) == {"127.0.0.2."}

@@ -195,7 +195,7 @@ class Node:
         self._signal("STOP")
 
     def thaw(self) -> None:
-        """The first engine continues if it hangs."""
+        """Let the first engine continue, if it hangs."""
         self._signal("CONT")
 
     def _signal(self, name: str) -> None:

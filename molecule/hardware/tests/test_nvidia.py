@@ -40,7 +40,7 @@ def test_all_packages_of_the_driver_are_installed_and_held(node: Node) -> None:
 
 @pytest.mark.full
 def test_upgrades_do_not_change_the_driver(node: Node) -> None:
-    """Real upgrades, which do upgrade another package of the same source."""
+    """The upgrades are real: they upgrade another package of the same source."""
     node.run("apt-get -qq install --yes inference-other")
     Repository(node, "NVIDIA").publish([Package("inference-other", "2-1")])
     before = installed(node)

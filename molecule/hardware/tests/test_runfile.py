@@ -174,7 +174,7 @@ def test_the_firmware_is_asked_to_enrol_the_key(deb13: Node, key: dict[str, Any]
 
     said = " ".join(deb13.site("-vvv", **wish, nvidia_driver_mok_password=PASSWORD).split())
     assert "waits for its enrolment: at the next boot" in said and "Enroll MOK" in said
-    # Only files of the node: with -vvv, Ansible prints the options -e of this test in its own output.
+    # The test reads only files of the node: with -vvv, Ansible prints the options -e of this test in its own output.
     assert PASSWORD not in deb13.run("cat /var/log/*.log /root/.ansible/tmp/* 2>/dev/null; true")
     request = f"{ROOT}/sys/firmware/efi/efivars/MokNew-{SHIM}"
     deb13.run(

@@ -192,7 +192,7 @@ def test_a_toolkit_that_cannot_describe_the_gpus_fails_the_run(gpu: Toolkit) -> 
 
 @on_deb13
 def test_a_container_that_lost_its_gpus_is_named(gpu: Toolkit) -> None:
-    """One container keeps its GPUs. The cgroup of the other forbids a device node, as after a daemon-reload."""
+    """One container keeps its GPUs. The cgroup of the other container forbids one of its device nodes."""
     gpu.run(IMAGE)
     for name in ("keeps", "loses"):
         gpu.run(f"docker run -d --name {name} --network none {gpu.options('0')} gpu-test /bin/busybox sleep 600")

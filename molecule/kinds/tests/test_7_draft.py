@@ -70,7 +70,7 @@ def other(usual: str) -> Iterator[str]:
     tag = "127.0.0.1:5000/vllm-cpu:kinds"
     described = f"FROM inference-engine:cpu\nLABEL {LABEL}=other\n"
     argv = ["docker", "build", "--quiet", "--tag", tag, "-"]
-    # As images/parts/tools.py does: BuildKit may be missing.
+    # BuildKit may be missing, so images/parts/tools.py builds without BuildKit, too.
     environment = {**os.environ, "DOCKER_BUILDKIT": "0"}
     subprocess.run(argv, input=described, text=True, capture_output=True, check=True, env=environment)
     try:

@@ -39,7 +39,7 @@ ALWAYS = ("EngineThere", "NodeThere")
 
 MAINTENANCE = "baremetal.inference.maintenance"
 
-# An update of a package that lasts until the test ends it, five minutes at most.
+# The update of the package lasts until the test ends it, five minutes at most.
 POSTINST = "for i in $(seq 300); do [ ! -e /root/go-on ] || exit 0; sleep 1; done"
 
 

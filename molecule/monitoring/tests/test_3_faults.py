@@ -34,7 +34,7 @@ class Fault:
 
 
 FAULTS = (
-    # Two probes without a token. Recovery is disarmed, so the engine is not restarted.
+    # The alert fires after two probes without a token. Recovery is disarmed, so the engine is not restarted.
     Fault(
         "EngineHung",
         "critical",

@@ -58,7 +58,7 @@ def test_samples_arrive_at_another_prometheus(remote: Watcher, deb12: Node, deb1
 
     both = dict.fromkeys((deb12.name, deb13.name), "1")
     wait_for("nodes", lambda: arrived(f'up{{job="node",{SITE}}}') == both, 60)
-    # Metrics of engines, of the textfiles, and of the recording rules.
+    # One metric of engines, one of the textfiles, and one of the recording rules.
     wanted = ("vllm:num_requests_running", "inference_drained", "instance:inference_serving:max")
     wait_for("engines", lambda: all(set(arrived(f"{metric}{{{SITE}}}")) == set(both) for metric in wanted), 60)
     # Series keep their labels, and all have the label of the site.

@@ -34,5 +34,5 @@ def lone(fleet: Fleet) -> Iterator[Fleet]:
     second.run("systemctl stop vllm@main")
     wait_for("only the first node is up", lambda: fleet.up() == [first.name], 60)
     yield fleet.only(first)
-    # For runs in which that test fails or is left out. The second node may be dead.
+    # The last test of an only replica may have failed, or may not be in this run. The second node may be dead.
     second.run("systemctl start --no-block vllm@main", check=False)

@@ -19,7 +19,7 @@ PORT = 5105
 
 
 def bridged(model: str) -> list[dict[str, Any]]:
-    """The instance of hosts.yml, with another model."""
+    """The instance of hosts.yml, with another model and a port for a bridge."""
     return [{**one, "bridge_port": PORT} for one in instances(model)]
 
 

@@ -81,7 +81,7 @@ def test_requests_are_held_while_the_only_replica_swaps(fleet: Fleet, lone: Flee
 
     def reconfigure() -> None:
         wait_for("the engine was stopped", partial(_gone, first, before), 600)
-        # Only the role gateway: the update holds the lock of this host, which is also a node.
+        # This runs only the role gateway: the update holds the lock of this host, which is also a node.
         changed: dict[str, Any] = {"instances": instances("tiny-b"), "gateway_max_connections": most // 2}
         # On a busy machine, this run may take longer than the load.
         with _unable_to_load(first):
@@ -135,7 +135,7 @@ def test_a_rollback_pins_the_release_before_despite_a_restart_of_a_gateway(fleet
 
     report = load.during(roll_back)
     print(report)
-    # Requests in flight, and requests while no process listened. No request fails before or after that.
+    # Only requests fail that are in flight at the restart, or come while no process listens.
     assert failed[0] == 0 and failed[1] <= 2 * fleet.clients, str(report)
     assert len(report.failures) == failed[1] and report.succeeded >= 20, str(report)
     assert fleet.answers() == ["I am tiny-a."] * 2
@@ -182,7 +182,7 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
 
 
 def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> None:
-    """Only requests in flight on this node fail."""
+    """Only requests in flight at this engine fail."""
     fleet.wait_up()
     canary = fleet.nodes[0]
     before = canary.engine_pid()
@@ -247,7 +247,7 @@ def test_a_set_gets_another_model_next_to_another_set_without_a_failed_request(f
     def change_keys() -> None:
         wait_for("the last engine was stopped", partial(_gone, second, before), 600)
         keys = [{"name": "load", "key": fleet.key}, {"name": "new", "key": "another-key-0000000"}]
-        # Only the role gateway: the update holds the lock of this host, which is also a node.
+        # This runs only the role gateway: the update holds the lock of this host, which is also a node.
         fleet.gateway.site("--tags", "gateway", gateway_keys=keys, instances=both)
 
     def update() -> None:
@@ -308,8 +308,8 @@ def disturbed(
             over.set()
         disturbance.result(30)
 
-    # Without pauses, so that requests suffice for a judgement, also if the machine is fast: 200 tokens in the seconds
-    # between plan and drain, and many requests in flight in the watch.
+    # The clients do not pause. So their requests suffice for a judgement, also if the machine is fast: 200 tokens in
+    # the seconds between plan and drain, and many requests in flight during the watch.
     busy = replace(fleet, pause_seconds=0.0)
     return busy.load(clients=10).during(update), said[0]
 

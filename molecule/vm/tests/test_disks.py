@@ -55,7 +55,7 @@ def test_blank_disks_are_formatted_and_mounted(machine: Machine) -> None:
         machine.run(f"echo kept > {path}/data; sync")
     # The array's data begins after 1 MiB. By default, mdadm leaves up to 128 MiB free.
     assert "Data Offset : 2048 sectors" in machine.run(f"mdadm --examine {BY_ID}blank1")
-    # Only this array: udev may also have started the half array of a disk with data.
+    # The test reads the name of this array: udev may also have started the half array of a disk with data.
     array = Path(mounted(machine, "/mnt/models").split()[1]).name
     assert machine.run(f"cat /sys/block/{array}/md/level") == "raid0"
     assert machine.run("stat -c '%U %a' /mnt/models /mnt/nvme/workspace/vllm_cache").split() == [
@@ -67,7 +67,7 @@ def test_blank_disks_are_formatted_and_mounted(machine: Machine) -> None:
 
 
 def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
-    """Without the disk, a program would fill the root disk."""
+    """Otherwise, a program would fill the root disk while the disk is not mounted."""
     below = "mkdir -p /run/below && mount --bind / /run/below"
     words = machine.run(f"{below}; touch /run/below/mnt/models/x 2>&1; umount /run/below", check=False)
     assert "Operation not permitted" in words
@@ -75,7 +75,7 @@ def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
 
 @pytest.fixture(scope="module")
 def refusal(machine: Machine) -> list[str]:
-    """The mistakes that one run reports together. The blank disk is not formatted before they are corrected."""
+    """The mistakes that one run reports together. The blank disk is not formatted before the mistakes are corrected."""
     machine.run(f"swapon {BY_ID}swap")
     root = machine.run("find -L /dev/disk/by-path -samefile /dev/vda1 -print -quit")
     wanted = [
@@ -112,7 +112,7 @@ def test_no_disk_with_data_is_changed(machine: Machine, refusal: list[str]) -> N
 
 
 def test_a_disk_that_the_operator_erases_becomes_a_volume(machine: Machine, refusal: list[str], tmp_path: Path) -> None:
-    """By the command of the refusal, and as check mode predicts."""
+    """The operator runs the command that the refusal names. Check mode predicts the changes."""
     said = next(words for words in refusal if words.startswith("noise: "))
     command = re.search(r"wipefs --all \S+ && dd \S+ \S+ bs=1M count=4 conv=fsync", said)
     assert command
@@ -145,5 +145,5 @@ def test_an_absent_nfs_server_delays_neither_the_boot_nor_a_play(rebooted: Machi
 
 @pytest.mark.full
 def test_a_whole_run_changes_nothing_after_a_reboot(rebooted: Machine) -> None:
-    """The scenario's step `idempotence`, after the reboot of the machine."""
+    """This replaces the scenario's step `idempotence`."""
     assert changes(rebooted.site(**MORE)) == 0

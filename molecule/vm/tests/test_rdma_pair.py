@@ -159,7 +159,7 @@ def test_a_latency_is_judged(pair: Pair) -> None:
 
 
 def test_the_traffic_class_of_nccl_is_the_dscp_on_the_wire(pair: Pair) -> None:
-    """The environment of a gang has NCCL_IB_TC=106 for the DSCP 26. NCCL gives it to its connections like perftest."""
+    """The environment of a gang has NCCL_IB_TC=106 for the DSCP 26. NCCL and perftest set it for their connections."""
     pair.arrived()
     pair.run("ib_write_bw", "-n 20 --tclass=106")
     assert pair.arrived()["marked"] > 20 * 16

@@ -68,7 +68,7 @@ def commands() -> tuple[tuple[str, str], ...]:
         for line in shown:
             try:
                 found += [(str(file.relative_to(ROOT)), inner(part)) for part in parts(line)]
-            except ValueError:  # Not a command: an apostrophe, or the beginning of a message.
+            except ValueError:  # No command: words with an apostrophe, or the beginning of a message.
                 continue
     return tuple(found)
 

@@ -87,7 +87,7 @@ def options_of_inferctl() -> dict[str, set[str]]:
 
 
 def test_messages_name_commands_and_options_of_inferctl() -> None:
-    """Alerts, messages, names of tasks and comments. A command ends before the next punctuation mark or quote."""
+    """Names of tasks and comments are read, too. A command ends before the next punctuation mark or quote."""
     wrong, count = [], 0
     for words in re.findall(r"\binferctl ([a-z][^\n\"'`;:,()|\\]*)", code()):
         command, *rest = words.split()

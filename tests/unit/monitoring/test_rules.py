@@ -209,7 +209,7 @@ def test_an_alert_continues_over_a_change_of_the_release(
 def test_a_replica_set_is_reported_as_down_unless_operators_have_drained_all_of_it(
     rules: Any, promtool: str, tmp_path: Path
 ) -> None:
-    """These are no cases of the file, because InstanceDrained fires as well."""
+    """The file of cases does not have these series, because InstanceDrained fires as well."""
     name = "ReplicaSetDown"
     here, there = 'inference_drained{@node1,name="main"}', 'inference_drained{@node2,name="main"}'
     gave_up = 'inference_recovery_breaker_open{@node2,name="main"}'

@@ -43,7 +43,7 @@ class Runner:
                 **os.environ,
                 "ANSIBLE_COLLECTIONS_PATH": str(self._home),
                 "ANSIBLE_LOCAL_TEMP": str(self._home / "tmp"),
-                # One process for each call, instead of five.
+                # Ansible then starts one process for each call of a module, instead of five.
                 "ANSIBLE_PIPELINING": "1",
                 # Otherwise, Ansible would first try to read each inventory in all other formats.
                 "ANSIBLE_INVENTORY_ENABLED": "ini",

@@ -51,7 +51,7 @@ class ActionModule(ActionBase):
             raise AnsibleConnectionFailure("this machine is gone")
         name = self._task.action.rpartition(".")[2]
         host = (task_vars or {})["inventory_hostname"]
-        # In the form in which a module gets its arguments.
+        # JSON gives the arguments the form in which a module gets them.
         given = json.loads(json.dumps(self._task.args))
         call = {"module": name, "on": host, "check_mode": self._task.check_mode, **given}
         if self._task.delegate_to:

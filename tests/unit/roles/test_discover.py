@@ -91,7 +91,7 @@ def test_discover_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(s
     assert {call["on"] for call in stage.calls(module="host_facts")} == {"gpu"}
     assert "user: is left out: the login has the uid 1000" in said
     assert "bare: is left out: has no Python: apt-get install python3" in said
-    # A command for each key that the controller could not fetch.
+    # The report has a command for each key that the controller could not fetch.
     for name, url in KEY_URLS.items():
         assert (f"curl -fLo {out}/group_vars/all/keys/{name} {url}" in said) == (name != "nvidia-debian13.asc"), said
     hosts = yaml.safe_load((out / "hosts.yml").read_text())["all"]
@@ -105,7 +105,7 @@ def test_discover_writes_an_inventory_and_a_line_for_each_machine_with_a_fault(s
     asked = yaml.safe_load((out / "group_vars/all/decide.yml").read_text())["decide"]
     assert [text for text in asked if "nvme-a" in text]
 
-    # Again: nothing is written, and the report names what has changed.
+    # A second run writes nothing, and the report names what has changed.
     before = {path: path.read_text() for path in out.rglob("*.yml")}
     later = [*answers(), ({"module": "host_facts"}, {"system": SYSTEM, "disks": []})]
     done, said = stage.run(plays(), HOSTS, "--extra-vars", variables, seen=later)

@@ -39,7 +39,7 @@ def test_a_gateway_without_an_address_is_reported(staged: Callable[[Sequence[str
 def test_a_gateways_metrics_are_open_to_monitoring_hosts_and_to_the_other_nodes(
     staged: Callable[[Sequence[str]], Any],
 ) -> None:
-    """Nodes read there which requests the gateway sends to them. c has no address that other hosts can reach."""
+    """From the metrics, nodes read which requests they get. c has no address that other hosts can reach."""
     rules = "common_firewall_allow | selectattr('name', 'eq', 'gateway metrics')"
     message = f"{{{{ {rules} | map(attribute='sources') | map('sort') | map('join', ' ') | list }}}}"
     play = {
@@ -57,7 +57,7 @@ def test_a_gateways_metrics_are_open_to_monitoring_hosts_and_to_the_other_nodes(
 def test_site_variables_replace_those_of_the_inventory_and_a_tasks_variables_replace_both(
     staged: Callable[[Sequence[str]], Any],
 ) -> None:
-    """So decommission.yml can exclude removed instances where it includes a role."""
+    """By variables of a task, decommission.yml can exclude removed instances where it includes a role."""
     message = "'{{ vllm_user }} of {{ __staying | length }} and {{ monitored }}'"
     play = {
         "hosts": "a",

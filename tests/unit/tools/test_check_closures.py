@@ -34,7 +34,7 @@ def _without_the_modules_own_text(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-# Five files in addition to the parts: small, way, heavy, and two packages.
+# library() has five files in addition to the parts: small, way, heavy, and two packages.
 def test_a_small_closure_is_accepted() -> None:
     assert check_closures.problems(library(check_closures.FILES - 5)) == []
     assert check_closures.problems(library(10, "#" * 20 * 1024)) == []

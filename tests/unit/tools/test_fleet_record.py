@@ -62,7 +62,7 @@ def test_an_answer_is_passed_on_and_kept(tmp_path: Path) -> None:
         ("gpu1 http://192.0.2.1:5005", "NAME http://ADDRESS:5005"),
         ('{"host":"gpu1","at":["192.0.2.1"]}', '{"host":"NAME","at":["ADDRESS"]}'),
         ("Reached gpu1. From 192.0.2.1.", "Reached NAME. From ADDRESS."),
-        # A line of a file within JSON.
+        # The JSON holds lines of a file.
         (r'"# hosts\n192.0.2.1\tgpu1\n"', r'"# hosts\nADDRESS\tNAME\n"'),
         *((other, other) for other in ("gpu10", "gpu1-a", "my-gpu1", "192.0.2.10", "1192.0.2.1", "192.0.2.1.5")),
     ],
@@ -102,7 +102,7 @@ def test_more_nodes_answer_a_run_than_were_recorded(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
     play("real,", "fleet_record.py")
-    # Once, twice, and the handler.
+    # The first task asks once, the second asks twice, and the handler once.
     assert asked.read_text().split() == ["asked"] * 4
     play("a,b,", "fleet_answer.py")
     assert asked.read_text().split() == ["asked"] * 4

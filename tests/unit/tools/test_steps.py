@@ -33,7 +33,7 @@ def test_the_budgets_of_ci_fit_25_minutes_on_two_cores(tool: ModuleType) -> None
     assert sum(tool.BUDGETS[name] for name in steps) / tool.RUNNERS <= 25
     # Steps with engines run one after another.
     assert tool.BUDGETS["images"] + sum(tool.BUDGETS[name] for name in steps if tool.with_engines(name)) <= 25
-    # With the steps of LATER.
+    # With the steps of LATER, CI may take 45 minutes.
     assert sum(tool.BUDGETS.values()) / tool.RUNNERS <= 45
 
 
