@@ -13,8 +13,8 @@ _AVAILABLE = re.compile(r"MemAvailable:\s+(\d+) kB")
 
 
 def smallest_numa_node(root: Path) -> int | None:
-    """MiB of the smallest NUMA node with memory, because each process of a CPU engine is bound to one NUMA node. Of the
-    machine if it shows no such NUMA node. None if unknown.
+    """MiB of the smallest NUMA node with memory, because each process of a CPU engine is bound to one NUMA node. If the
+    machine shows no such NUMA node, MiB of the machine. None if unknown.
 
     Source: proc_meminfo(5). meminfo of a NUMA node has the same lines; its kB are KiB.
     """

@@ -61,7 +61,7 @@ def since_boot(text: str) -> str:
     end = len(text)
     while (found := text.rfind(BOOT, 0, end)) >= 0:
         start = text.rfind("\n", 0, found) + 1
-        # Only a message that starts with BOOT; other messages may quote it.
+        # Only a message that starts with BOOT counts: other messages may quote BOOT.
         if _lines(text[start : found + len(BOOT)])[0].text == BOOT:
             return text[start:]
         end = found

@@ -172,7 +172,7 @@ def _outside(proc: Path, pid: int, inside: str) -> str:
 
 
 def _last(mounts: list[Mount], path: str) -> Mount | None:
-    """The mount that has a path: of the deepest mount points, the last."""
+    """The mount that has a path: the last one at the deepest mount point that contains the path."""
     found = [mount for mount in mounts if _below(path, mount.path)]
     longest = max((len(mount.path) for mount in found), default=0)
     return next((mount for mount in reversed(found) if len(mount.path) == longest), None)

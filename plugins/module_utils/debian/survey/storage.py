@@ -12,7 +12,7 @@ from ..block_devices import NO_DISK, BlockDevices
 from ..disks import DiskError, obstacles
 
 UNREADABLE = ("nvme-eui.", "wwn-", "scsi-3", "nvme-nvme.", "scsi-SATA_", "scsi-0")
-"""Names without vendor and model: a person reads another name of the same disk more easily."""
+"""Starts of names without vendor and model. A person reads a name with vendor and model more easily."""
 
 
 def names(directory: Path) -> list[Path]:

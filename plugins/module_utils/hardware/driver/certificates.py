@@ -61,7 +61,7 @@ def check_pair(key: str, certificate: str) -> None:
     # Accept keys of every length: the firmware checks the length.
     context.set_ciphers("DEFAULT@SECLEVEL=0")
     try:
-        # Alone first: load_cert_chain reports a damaged certificate and a damaged key alike.
+        # First the certificate alone: load_cert_chain reports a damaged certificate and a damaged key alike.
         context.load_verify_locations(cadata=to_der(certificate))
     except ssl.SSLError as error:
         raise CertificateError(f"the certificate is damaged: {error}") from error
@@ -77,7 +77,7 @@ def check_pair(key: str, certificate: str) -> None:
                 raise CertificateError(
                     "the certificate does not match the key: give the certificate of this key"
                 ) from error
-            # OpenSSL names X.509 only for the certificate.
+            # An error of OpenSSL names X509 only if the certificate is damaged.
             damaged = "the certificate is damaged" if "X509" in str(error) else "the key is damaged, or not in PEM"
             raise CertificateError(f"{damaged}: {error}") from error
 

@@ -236,7 +236,7 @@ class Chooser:
         return max(one.branch for one in self.known.branches.values() if one.kind == LONG_TERM)
 
     def advised(self, found: list[Found]) -> int:
-        """The branch to advise: with long-term support, or nearest to it, for the node's GPUs."""
+        """The branch to advise: the newest with long-term support, or the nearest branch that fits the node's GPUs."""
         lasts = [one.architecture.last_branch for one in found if one.architecture.last_branch]
         firsts = [one.architecture.first_branch for one in found if one.architecture.first_branch]
         return max([min([self.long_term, *lasts]), *firsts])

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reads the settings of a port's congestion control. Private to the collection.
 
-The inbox driver mlx5 has them in debugfs, the driver of DOCA-OFED in a directory of the network device. The directory
-in debugfs has another place in some kernels, so all known places are tried.
+The inbox driver mlx5 has them in debugfs, the driver of DOCA-OFED in a directory of the network device. The place of
+the directory in debugfs differs between kernels, so all known places are tried.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Dcb:
     modes: list[str] | None = None
     """The modes of DCBX: host, lld_managed, cee, ieee, static."""
     errors: list[str] = field(default_factory=list)
-    """Errors other than that the driver does not have a part."""
+    """All errors except the error that the driver does not have a part."""
 
 
 def read(program: str | None, netdev: str, run: Run) -> Dcb | None:

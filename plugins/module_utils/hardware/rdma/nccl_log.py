@@ -195,7 +195,7 @@ def read(lines: Iterable[str]) -> Log:
             channels[_network(match[1])] += 1
             found.gpudirect += "GDRDMA" in match[2]
         if match := SUMMARY.search(line):
-            # A group within a node, which needs no network, has 1.
+            # The summary of a group within a node has 1, because the group needs no network.
             found.gpudirect_summary = match[1] == "1" and found.gpudirect_summary is not False
         for pattern, fault in FAULTS:
             if pattern.search(line):

@@ -15,7 +15,7 @@ from .. import pci, pci_config
 from . import nearness
 
 RDMA_CM = "sys/kernel/config/rdma_cm"
-"""A directory for each device, once it was created. The kernel keeps the values without the directory."""
+"""Has a directory for each device for which a program has created one. The kernel keeps the values without it."""
 
 IOMMU_GROUPS = "sys/kernel/iommu_groups"
 

@@ -61,7 +61,7 @@ def texts(wish: Wish) -> dict[str, str]:
     """The partitions of opensm, with all ports of the subnet as full members; nothing if this node does not run opensm,
     or if opensm's default is enough.
 
-    If a file does not name the default partition, opensm makes all ports but its own limited members of it.
+    If a file does not name the default partition, all ports except opensm's own are only limited members of it.
     """
     # Connected mode does not depend on the multicast group.
     more = wish.ipoib_mode != "connected" and wish.mtu != MTU and wish.mtu > DATAGRAM_MTU

@@ -59,7 +59,7 @@ def write(root: Path, changes: Mapping[str, Change], run: Run) -> None:
         # opensm reads the file when it starts, so nothing is done while it does not run.
         run(["systemctl", "try-restart", "opensm.service"])
     if files.NM_CONF in changes:
-        # For devices that are added before NetworkManager starts again.
+        # The reload is for devices that are added before NetworkManager starts again.
         run(["nmcli", "general", "reload", "conf"])
     if not set(changes) & set(units.texts(Paths(root))):
         return

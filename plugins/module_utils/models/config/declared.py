@@ -66,7 +66,8 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     """A configuration with all defaults, second names and parts of its class.
 
     `model_type` is the type of a part whose own `model_type` is missing or has no class. It is the name OWNER/KEY of a
-    part for which its owner has another class than the engine has for its type. A null value stays null.
+    part if the owner's class for this part differs from the engine's class for the part's type. A null value stays
+    null.
     """
     given = raw.get("model_type")
     # A part may name a type that has no class: its owner then uses its own class for the part.
@@ -78,8 +79,8 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     parts = known.parts
     whole = {**known.values, **raw}
     for name, key in known.names.items():
-        # A value under one of two names also gets the other name. Except head_dim: a class may compute it from another
-        # key, whose value must not change.
+        # A value under one of two names also gets the other name. Not so head_dim: a class may compute head_dim from
+        # another key, whose value must not change.
         if key not in raw and name in raw and name != "head_dim":
             whole[key] = raw[name]
         if key in whole:

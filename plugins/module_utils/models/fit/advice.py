@@ -155,7 +155,7 @@ class Case:
         """The smallest sufficient division, on the present devices or on more GPUs of the node: by heads, or else by
         layers.
 
-        Empty for a CPU engine, whose ranks share one memory or need as many NUMA nodes.
+        Empty for a CPU engine: its ranks share one memory, or each rank needs a NUMA node.
         """
         if self.on_cpu:
             return

@@ -44,7 +44,7 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
     by_expert = in_layers and parts.experts / in_layers
     evenly = 1 - whole - by_kv_head - by_expert if in_layers else 0
     kv_ways = min(tensor_parallel, config.kv_heads or tensor_parallel)
-    # Share of one rank of a layer.
+    # The share of a layer that one rank has.
     share = (
         whole
         + by_kv_head / kv_ways

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Adapters: entries with LoRA weights for another entry's model (`base:` and `adapter:`). Private to the collection.
 
-The instances of the base serve an adapter under the adapter's own name. A filter that many tasks use imports this file,
-so the file imports little.
+The instances of the base serve an adapter under the adapter's own name. A filter that Ansible runs in many tasks
+imports this file, so the file imports little.
 """
 
 from __future__ import annotations

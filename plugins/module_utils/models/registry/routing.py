@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How gateways choose an engine for the requests of a model: the keys `routing` and `affinity-…` of an entry.
 
-Private to the collection. A filter that many tasks use imports this file, so the file imports little.
+Private to the collection. A filter that Ansible runs in many tasks imports this file, so the file imports
+little.
 """
 
 from __future__ import annotations
