@@ -343,7 +343,7 @@ def test_proxies_are_not_shown(node: Node) -> None:
     assert not module_under_test.ENVIRONMENT_FILE.exists() and not module_under_test.DROP_IN.exists()
 
 
-def test_owner_and_mode_of_the_file_stay(node: Node) -> None:
+def test_the_mode_of_the_file_stays(node: Node) -> None:
     node.write({})
     node.daemon_json.chmod(0o640)
     node.apply({"debug": True})
@@ -454,7 +454,7 @@ def test_each_difference_is_due(node: Node, harm: Callable[[Node], None]) -> Non
 
 
 @pytest.mark.parametrize("harm", SIMPLE)
-def test_a_run_corrects_each_difference(node: Node, harm: Callable[[Node], None]) -> None:
+def test_a_run_corrects_each_difference_of_its_files_and_its_service(node: Node, harm: Callable[[Node], None]) -> None:
     settle(node)
     harm(node)
     assert node.apply({"debug": True}, **DECLARED)["changed"]

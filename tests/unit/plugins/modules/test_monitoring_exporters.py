@@ -183,7 +183,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
 
-    # A function, which gets the module as its first argument.
+    # As a function of the class, and not a bound method, it gets the module as its first argument.
     def run_command(*given: Any, **more: Any) -> Any:
         return found.run_command(*given, **more)
 

@@ -277,7 +277,7 @@ def test_a_journald_with_another_limit_is_an_error(node: Node, monkeypatch: pyte
         node.apply(journal=JOURNAL)
 
 
-def test_a_later_drop_in_is_refused_unless_one_in_etc_hides_it(node: Node) -> None:
+def test_a_later_drop_in_is_refused_unless_a_file_in_etc_hides_it(node: Node) -> None:
     node.write("usr/lib/systemd/journald.conf.d/99-small.conf", "[Journal]\nSystemMaxUse=100M\n")
     with pytest.raises(InputError, match=r"99-small.conf: SystemMaxUse: '100M': is read after"):
         node.apply(journal=JOURNAL)

@@ -102,7 +102,7 @@ def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(
     assert list(tmp_path.iterdir()) == []
     assert run()["files"] == predicted["files"]
     assert (tmp_path / "usr/local/bin/inferctl").stat().st_mode & 0o777 == 0o755
-    # The byte code is installed, too, since services cannot write any in their sandbox. Its damage is no change.
+    # The byte code is installed, too, since services cannot write any in their sandbox. Damaged byte code is no change.
     (code,) = (tmp_path / "usr/local/lib/inference/core/__pycache__").glob("paths.*.pyc")
     code.write_bytes(b"\0\xff")
     again = run()

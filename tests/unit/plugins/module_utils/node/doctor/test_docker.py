@@ -34,7 +34,7 @@ def test_a_missing_docker_fails_only_on_a_node_with_instances(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("text", "words"), [('{"live-restore": true}', "engines continue"), ("{}", "engines end")])
-def test_the_action_names_what_a_restart_of_docker_ends(tmp_path: Path, text: str, words: str) -> None:
+def test_the_action_reports_whether_a_restart_of_docker_ends_engines(tmp_path: Path, text: str, words: str) -> None:
     serve(tmp_path)
     files.write(tmp_path / "etc/docker/daemon.json", text)
     assert words in docker.answers(host(tmp_path)).action

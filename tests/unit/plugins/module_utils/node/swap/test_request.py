@@ -93,7 +93,9 @@ def test_no_swap_is_due_if_the_release_has_proved_itself(paths: Paths, units: Sy
 
 
 @pytest.mark.parametrize("missing", ["proof", "pin", "unit"])
-def test_a_release_that_runs_without_proof_is_swapped_for_itself(paths: Paths, units: Systemd, missing: str) -> None:
+def test_a_release_without_proof_pin_or_active_unit_is_swapped_for_itself(
+    paths: Paths, units: Systemd, missing: str
+) -> None:
     if missing == "proof":
         files.write(paths.known_good("main"), None)
     elif missing == "pin":
