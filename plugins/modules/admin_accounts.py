@@ -375,7 +375,7 @@ class Manager:
         self.have_rule(admin)
 
     def begin(self, admin: Admin, account: pwd.struct_passwd) -> None:
-        """Schedule the way back for changes of the connection's user, if there are any. Raises TrialError."""
+        """Start the timer that undoes changes of the connection's user, if there are any. Raises TrialError."""
         before = self.keys_of(account)
         rule = rule_file(admin.name)
         groups = self.groups_of(admin.name)

@@ -14,7 +14,8 @@ description:
     C(append_only) of M(baremetal.inference.backup).
   - Removes the snapshots of O(host) that are more than O(keep_within) older than the host's last snapshot, and data
     that no other snapshot uses.
-  - Before that, reads all data of the repository, and fails if the repository is damaged.
+  - Before a removal, reads all data of the repository, and fails if the repository is damaged. If no
+    snapshot is that old, nothing is read or removed.
   - Does not count snapshots. An intruder on the node can add snapshots with any date, and a rule that counts would then
     remove the good ones.
 author:

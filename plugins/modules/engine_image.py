@@ -144,7 +144,8 @@ missing:
 pulls:
   description:
     - The images that this call has pulled, or whose pull in the background this call has begun. In check mode, the call
-      would do so. Leaves out the images of O(begun), and images that an earlier call with O(background) still pulled.
+      would do so. Leaves out the images of O(begun), and images whose pull by an earlier call with O(background) still
+      ran.
   returned: success, without O(verify_only)
   type: list
   elements: str

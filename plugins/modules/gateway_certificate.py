@@ -241,7 +241,7 @@ class Manager:
     def _settings(self) -> None:
         """The settings of the command, and the certificate that clients trust."""
         tls = self.form in WITH_TLS
-        # Also for a certificate from elsewhere: a later run may make keys there.
+        # The directory is made for a certificate from elsewhere, too: a later run may make keys in it.
         if tls and not (places.TLS.is_dir() and files.own(places.TLS, 0o700)):
             self._do(str(places.TLS), self._close)
         texts = {

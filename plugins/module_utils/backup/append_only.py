@@ -40,7 +40,8 @@ _CREDENTIALS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSk
 
 
 class NotProven(Exception):
-    """The node can delete backups, or the server does not say whether it can. The message says what to do."""
+    """The node can delete or replace backups, or cannot delete its own locks, or the server does not say which. The
+    message says what to do."""
 
 
 class _NoAnswer(Exception):

@@ -39,7 +39,8 @@ def duration_problem(text: str) -> str:
 def prune(restic: Restic, host: str, within: str, minutes: float, now: float, *, check: bool) -> dict[str, Any]:
     """Remove the host's snapshots that are more than `within` older than its last one, and data without a snapshot.
 
-    Before that, restic reads all data: a damaged repository is not pruned. In check mode, nothing is removed.
+    Before a removal, restic reads all data: a damaged repository is not pruned. In check mode, nothing is removed.
+    If no snapshot is that old, data without a snapshot stays, too.
 
     Returns lists of short IDs: `removed`, `kept`, and `ahead`, the kept snapshots that are dated in the future. `now`
     is in seconds since 1970. Raises ResticError.

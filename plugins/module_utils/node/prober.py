@@ -61,7 +61,7 @@ class Prober:
         proc: Path = PROC,
         known: tuple[str, str] = ("", health.UNKNOWN),
     ) -> None:
-        """`known` has systemd's id of the start that was probed last, and its verdict."""
+        """`known` has systemd's id of the start that was probed last, and the last verdict."""
         self.invocation, verdict = known
         self._paths = paths
         self._name = name

@@ -34,7 +34,7 @@ _CHECKSUM = re.compile(r"sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Remote:
-    """A source: `location` is a URL or a hub's name of the model, `digest` the archive's SHA-256 or the commit."""
+    """A source: `location` is a URL or the model's name on a hub, `digest` the archive's SHA-256 or the commit."""
 
     kind: str
     location: str
