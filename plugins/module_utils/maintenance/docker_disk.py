@@ -75,8 +75,8 @@ def images(
 ) -> list[tuple[Item, list[str]]]:
     """The images that are not needed, each with all its references in Docker.
 
-    `found` is Docker's list. `used` has the ids of the containers' images, `kept` the references that are needed. A
-    build or a pull leaves images without any name.
+    `found` is Docker's list. `used` has the ids of the containers' images, `kept` the references that are needed. An
+    image without any name, as a build or a pull leaves it, is needed only by a container.
     """
     going = []
     for one in found:
