@@ -103,7 +103,7 @@ def test_a_certificate_ends_with_its_root_at_the_latest(lead: Authority) -> None
 
 
 def test_a_certificate_that_ends_with_its_root_is_not_renewed_again_and_again(lead: Authority) -> None:
-    """A further certificate would end at the same time. Before the renewal, the certificate may end earlier."""
+    """A further certificate would end at the same time as the root."""
     end = certificates.read(lead.root).end
     lead.renew(NAMES, end - timedelta(days=100))
     late = end - timedelta(days=20)

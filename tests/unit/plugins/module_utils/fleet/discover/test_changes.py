@@ -56,7 +56,7 @@ def test_new_lost_and_changed_machines_get_lines(tmp_path: Path, results: Result
     assert "l40s-11: disks: /dev/disk/by-id/nvme-a is gone (blank)" in lines
     assert "l40s-13: is new: add this machine to hosts.yml. Its files are in host_vars/l40s-13" in lines
     assert lines[-1] == "not looked at, or no answer: none-12"
-    # The operator has answered the questions and removed the file: it does not come back.
+    # The operator has answered the questions and removed decide.yml: the file does not come back.
     assert list(missing(tmp_path, later)) == ["host_vars/l40s-13/main.yml", "host_vars/l40s-13/discovered.yml"]
 
 

@@ -73,6 +73,6 @@ def test_what_the_inventory_has_set_up_is_no_difference(machine: Make) -> None:
         f"gpu-01: disks: {disks[0]['path']} was it has the partitions sda1, is it contains xfs",
         "gpu-01: services: jupyter on port 8888 is new",
     ]
-    # A driver that the inventory does not declare is a difference. If the lists are templates, each change is one.
+    # A driver that the inventory does not declare is a difference. So is each change, if the lists are templates.
     templates = {"nvidia_driver_version": "570", "instances": "{{ mine }}", "common_disks": "{{ mine }}"}
     assert len(differences("gpu-01", settled(before, after, templates), after)) == len(disks) + 3

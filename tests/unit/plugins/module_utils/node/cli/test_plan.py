@@ -207,7 +207,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_known_names(call: Call) -> N
     assert "no instance or model 'mian' on this node: did you mean 'main'? known: llama, main, short" in text
 
 
-def test_a_plan_for_hardware_and_a_model_that_the_node_does_not_have(
+def test_hardware_and_a_model_that_the_node_does_not_have_can_be_planned(
     call: Call, tmp_path: Path, published: dict[str, Any]
 ) -> None:
     config = tmp_path / "config.json"
@@ -265,7 +265,7 @@ def test_options_may_come_before_or_after_the_name(words: list[str], node: Node,
     assert (code, "--: json: " in text) == (2, True)
 
 
-def test_a_short_name_without_a_dash_is_a_value(call: Call) -> None:
+def test_the_short_name_of_a_flag_is_a_value_if_it_has_no_dash(call: Call) -> None:
     _code, found = plan(call, "main", "--", "--tokenizer", "q")
     assert found["argv"][-2:] == ["--tokenizer", "q"]
 

@@ -57,7 +57,7 @@ def test_an_installed_file_is_repaired_and_the_wrong_one_kept(
 
 
 def test_an_installed_file_that_cannot_be_read_is_repaired(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bad sector of the disk, for example."""
+    """A bad sector of the disk can be the reason."""
     path, read = paths.unit("main"), Path.read_bytes
     inode = path.stat().st_ino
 

@@ -133,7 +133,7 @@ def test_a_swap_that_dies_at_any_act_has_the_same_outcome(
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["raise before", "raise after"])
 def test_a_swap_ends_although_any_one_act_fails(make_node: MakeNode, name: str, kind: str, quick: bool) -> None:
-    """A failure in `begun` or `bridge` refuses the swap. Later, it goes on, or the release before serves if it can."""
+    """A failure in `begun` or `bridge` refuses the swap. Later, the swap goes on, or goes back if it can."""
     acts = acts_of(make_node, name)
     for at, act in tried(acts, quick, kind):
         outcome = outcome_of(make_node, name, {at: FAULTS[kind]})

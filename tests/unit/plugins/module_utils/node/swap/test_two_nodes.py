@@ -31,7 +31,7 @@ ACT_SECONDS = 0.6
 """The longest time of an act: longer than the pause between two looks of a swap."""
 
 LATER_SECONDS = (0.5, 2.0, 12.0)
-"""The second node begins at most so much later: in the same step, a step later, or at any time of a swap."""
+"""The longest delay of the second node: it then begins in the same step, a step later, or at any time of a swap."""
 
 LIMIT_SECONDS = 60.0
 """Seconds of the machine's clock after which a test is stuck."""
