@@ -28,7 +28,7 @@ def third(gang: Gang) -> Iterator[Node]:
     with third_node(gang.scenario, site) as node:
         playbook("all")
         yield node
-    # The inventory has no gateway now: this run closes the gang's nodes to the gateway's address.
+    # The inventory has no gateway now: the firewalls of the gang's nodes no longer allow the gateway's address.
     playbook("inference")
 
 
@@ -76,7 +76,7 @@ def test_maintenance_of_a_follower_drains_the_gang_first(serving: Gang, third: N
     repository, epoch = Repository(serving.follower, "Harmless"), serving.epoch()
     repository.publish([Package("harmless", "1")])
     serving.follower.run("apt-get -qq install --yes harmless")
-    # Long enough for `work` to see the drain at the gateway.
+    # The script sleeps long enough for `work` to see the drain at the gateway.
     repository.publish([Package("harmless", "2", scripts={"postinst": "sleep 8; date +%s >/root/updated"})])
     given: dict[str, Any] = {"maintenance_security_labels": ["localhost"], "maintenance_lists_seconds": 0}
     members = ",".join(node.name for node in serving.nodes)

@@ -68,7 +68,7 @@ class Pair:
         return Load(f"https://{self.address}:8000", ("main",), clients, KEY, SHORT)
 
 
-# Set up for each test: between these tests, other tests change single nodes.
+# Each test sets the pair up: between these tests, other tests change single nodes.
 @pytest.fixture
 def pair(deb12: Node, deb13: Node) -> Iterator[Pair]:
     made = Pair((deb12, deb13))

@@ -65,7 +65,7 @@ def too_many_at_once(gateway: Gateway) -> None:
 
 
 def too_many_for_the_engine(gateway: Gateway) -> None:
-    # Four run, and four wait.
+    # Four requests run, and four wait. The gateway refuses the others.
     at_once(gateway, 12, KEY)
 
 

@@ -122,7 +122,7 @@ class LabNode:
         (self.paths.root / f"{name}.pid").write_text(str(self.engines[name].pid))
 
     def _stop(self, name: str) -> None:
-        """As on a node: a drained engine is killed."""
+        """Stop an engine as a node does: a drained engine is killed."""
         process = self.engines.pop(name, None)
         if process:
             time.sleep(STOP_SECONDS)

@@ -32,7 +32,7 @@ def unharmed(result: dict[str, Any], *outcomes: str) -> None:
 # Nearest: test_two_replicas_with_a_reload_in_each_step_lose_no_request, without slow readers and late answers.
 @pytest.mark.full
 def test_slow_clients_of_an_only_replica_lose_no_request(lab: Lab) -> None:
-    """Uploads whose body comes 15 s after its headers, readers that are slower than the engine, and late answers."""
+    """The clients send uploads slowly (the body comes after 15 s), read slower than the engine, or get late answers."""
     result = lab("shapes")
     unharmed(result, "done")
     assert result["reloads"] == STEPS
@@ -84,7 +84,7 @@ def test_an_only_replica_does_not_swap_without_all_gateways(lab: Lab, case: str)
 def test_an_engine_that_hangs_loses_only_its_requests_in_flight(lab: Lab) -> None:
     result = lab("hung")
     assert [swap["outcome"] for swap in result["swaps"]] == ["done"], result["swaps"]
-    # Far below the limit of the drain.
+    # This is far below the limit of the drain.
     assert result["swaps"][0]["drained_seconds"] < 60, result["swaps"]
     assert result["reloads"] == STEPS
     clients = result["clients"]["short"]

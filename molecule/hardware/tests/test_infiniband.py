@@ -117,6 +117,6 @@ def test_a_subnet_manager_is_missing_present_and_ended(fabric: Node) -> None:
 
     fabric.run("systemctl stop manager")
     port, steps = ladder(fabric)
-    # The kernel's files do not change.
+    # The kernel's files still name the manager that has ended.
     assert port["state"] == "ACTIVE" and port["sm_lid"]
     assert steps["gids"][0] == "warn" and f"does not answer (ibsim0/1: LID {port['sm_lid']})" in steps["gids"][1]

@@ -134,7 +134,7 @@ def test_a_failure_quotes_the_log_and_the_next_run_installs_the_driver(deb13: No
         deb13.run("rm /root/installer-fails")
     assert "The kernel module could not be built," in output and "for this is a test." in output
     assert deb13.run(f"ls -d {CACHE}", check=False) == ""
-    # The installer is at a path on the node.
+    # Now the installer is at a path on the node.
     path = f"/srv/NVIDIA-Linux-x86_64-{SECOND}.run"
     subprocess.run(
         deb13.argv("sh", "-c", f"cat >{path}"), input=SCRIPT.replace("@VERSION@", SECOND), text=True, check=True

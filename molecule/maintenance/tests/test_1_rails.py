@@ -27,7 +27,7 @@ CHANGE = "rail 0 (mlx5_0/1): mtu: 1500 -> 4092"
 
 PACKAGES = "dpkg-query --show --showformat='${Package}\\n'"
 
-# Each event of the rail's link, with the drains of the node at this moment.
+# Logs each event of the rail's link, with the drains of the node at this moment.
 WATCH = """
 ip -o monitor link dev ib0 | while read -r event; do
   echo "[$(ls /var/lib/inference/drain)] $event" >>/root/rail.log

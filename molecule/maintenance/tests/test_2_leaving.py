@@ -36,7 +36,7 @@ STAYS = re.compile(
 
 
 ENGINES = "meta skuid"
-"""A word of the firewall's rules about connections that engines open, by the number of their user."""
+"""Words of the firewall's rules about connections that engines open: each rule has the number of the engines' user."""
 
 
 def remove(*options: str, check: bool = True, **extra: Any) -> str:
@@ -112,7 +112,7 @@ def test_a_node_is_removed_and_nothing_is_left(fleet: Fleet) -> None:
     units = node.run("systemctl list-units --all --plain --no-legend; systemctl list-timers --all --no-legend")
     assert not [line for line in units.splitlines() if "inference" in line or "vllm" in line]
     assert ":5004" not in node.run("ss -ltn")
-    # A new account may get the number of the engines' user.
+    # No rule may keep the number of the engines' user: a new account may get this number.
     assert not re.search(r"\b500\d\b", rules(node)) and ENGINES not in rules(node)
     assert changes(remove(**wanted)) == 0
     assert sorted(path for path in listing(node) - before(node) - owned if not STAYS.match(path)) == []

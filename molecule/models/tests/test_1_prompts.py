@@ -47,7 +47,7 @@ def test_each_variant_has_its_own_name(node: Node) -> None:
 
 
 def test_the_prompt_arrives_unchanged(node: Node) -> None:
-    """Quotes, braces, tags, a backslash, an empty line and other scripts, before the user's message."""
+    """The prompt has quotes, braces, tags, a backslash, an empty line and other scripts. The user's message follows."""
     assert f"{PIRATE}<user>Who are you?" in seen(node, 5005)
     assert f"{CLERK}<user>Who are you?" in seen(node, 5006)
     assert PIRATE not in seen(node, 5006)

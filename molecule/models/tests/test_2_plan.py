@@ -38,7 +38,7 @@ def test_the_text_has_the_verdict_and_the_change_of_an_instance(node: Node) -> N
 
 
 def test_a_wrong_plan_names_every_problem_and_touches_nothing(node: Node) -> None:
-    """A length beyond the model's, a mistyped flag, and an instance that the inventory does not declare."""
+    """The input has a length beyond the model's and a mistyped flag, and does not declare an instance of the node."""
     pids = [node.engine_pid(name) for name in ("main", "office")]
     models = {
         "tiny-a": {"model": "/srv/none", "dtype": "float32", "enforce-eager": True, "max-model-len": 99999},

@@ -115,7 +115,7 @@ def test_a_model_of_a_hub_is_fetched_by_the_client_in_the_engines_image(node: No
     assert node.run("stat --format %a /run/inference/hub-token-*") == "600"
     (container,) = node.run("docker ps --all --filter name=inference-fetch --format '{{.Names}}'").splitlines()
     assert TOKEN not in node.run(f"docker inspect {container}")
-    # Debian's nobody. Root owns the files of a complete model.
+    # The client runs as Debian's user nobody. Root owns the files of a complete model.
     assert node.run(f"docker inspect --format '{{{{.Config.User}}}}' {container}") == "65534:65534"
     web.stop_breaking()
     result = fetch(node, "hub", entry, **given)

@@ -99,7 +99,7 @@ def test_the_least_recently_used_copy_is_removed_unless_a_release_needs_it(node:
     given = {"store": "/mnt/models", "fast_path": FAST}
     assert node.module(COPY, places=places, **given)["copied"] == [f"{FAST}/spare/{places['spare']['revision']}"]
     tiny = {"tiny-a": {"path": f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"}}
-    # Room for one copy: tiny-a is older, but engines use it.
+    # The limit has room for one copy. The copy of tiny-a is older, but engines use it.
     dropped = node.module(COPY, places=tiny, limit_gib=0.002, **given)["dropped"]
     assert dropped == [f"{FAST}/spare/{places['spare']['revision']}"]
     assert node.run(f"readlink -f {dropped[0]}") == places["spare"]["path"]

@@ -30,7 +30,7 @@ def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
     inventory = EPHEMERAL / "inventory/peers.yml"
     known = {deb12.name: {"inference_address": deb12.address, "common_firewall_enabled": False}}
     inventory.write_text(json.dumps({"all": {"hosts": known}}))
-    # A node of the snapshot has the firewall of its set-up. By this inventory, it has none.
+    # deb12 is a copy of a snapshot with a firewall. By this inventory, deb12 has no firewall.
     deb12.run("nft delete table inet inference", check=False)
     program = (PROJECT / "molecule/shared/remote_models.py").read_text()
     subprocess.run(deb12.argv("sh", "-c", "cat > /srv/remote.py"), input=program, text=True, check=True)

@@ -71,7 +71,7 @@ def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watche
         found = node.run(f"grep -rl -e {password} /etc /var/lib/inference /var/log /run 2>/dev/null", check=False)
         readers = [node.run(f"stat -c '%a %G' {path}") for path in found.splitlines()]
         assert set(readers) <= {"640 prometheus"}, found
-        # Without this file, the test would search the wrong places.
+        # A search in the right places finds this file, which has the paths of the webhooks.
         assert password not in WEBHOOKS or "/etc/prometheus/alertmanager.yml" in found.splitlines()
         assert password not in node.run("journalctl --no-pager --quiet | grep -v curl", check=False)
     # The password itself is in no file of /etc: Prometheus has its hash.
@@ -151,7 +151,7 @@ def test_the_export_has_the_files_for_another_prometheus(watcher: Watcher, deb12
 
 @pytest.fixture
 def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
-    """A certificate that, at first, only root can read."""
+    """The monitoring host with the files of a certificate, which, at first, only root can read."""
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     subject = ["-subj", "/CN=monitoring.example.com", "-days", "1"]
     made = [
