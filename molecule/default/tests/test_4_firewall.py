@@ -125,7 +125,7 @@ def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb1
         "inference": {"hosts": {deb13.name: {"inference_address": deb13.address}}},
     }
     (tmp_path / "site.json").write_text(json.dumps(inventory))
-    # The ports of agent and engine at the node's address; both also listen on the loopback interface.
+    # Agent and engine use these ports on the loopback interface. Here, servers use them at the node's address.
     ports = [5004, 5005]
     for port in ports:
         serve = f"python3 -m http.server --bind {deb13.address} {port}"

@@ -48,7 +48,7 @@ def served(load: Callable[[int], Load]) -> Report:
 
 
 def refused(load: Callable[[int], Load], node: Node) -> Report:
-    """Requests without an engine that serves."""
+    """A load while no engine serves."""
     node.run("inferctl drain main --reason test")
     running = load(2).start()
     try:

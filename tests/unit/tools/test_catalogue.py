@@ -231,7 +231,7 @@ def test_a_version_that_is_not_only_numbers_is_refused(
 
 
 def test_the_keys_of_objects_are_written_as_they_are(tool: ModuleType) -> None:
-    """With `make catalogue`, the module is the same again."""
+    """`make catalogue` would write the same module again."""
     flags = versions.known()[object_keys.VERSION]
     keys = {name: list(known) for name, known in object_keys.KEYS.items()}
     answer = {

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The clients of the scenario handover lose no error: each is a failed request, or ends the load with this error."""
+"""The clients of the scenario handover lose no error: each error is a failed request, or is raised by stop()."""
 
 from __future__ import annotations
 
