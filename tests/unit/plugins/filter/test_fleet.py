@@ -27,7 +27,7 @@ def test_a_count_of_one_has_the_singular() -> None:
 
 
 def test_a_count_imports_all_that_the_filters_of_the_sites_variables_need() -> None:
-    """In a new process, as in a run: afterwards, a filter of instances over several nodes imports nothing."""
+    """After a count in a new process, a filter of instances over several nodes imports nothing."""
     script = f"""
 import sys
 from importlib import import_module

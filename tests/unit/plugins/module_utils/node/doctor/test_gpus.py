@@ -80,7 +80,7 @@ def test_xids_from_before_the_driver_was_loaded_again_are_settled(machine: Machi
     assert found.status == OK and "none that matters (1 harmless)" in found.message
 
 
-def test_xids_from_before_the_recovery_reset_the_gpu_are_settled(
+def test_xids_from_before_a_reset_of_the_gpu_by_recovery_are_settled(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for address in ("0000:1b:00.0", "0000:9d:00.0"):
@@ -108,7 +108,7 @@ def test_xids_from_before_the_recovery_reset_the_gpu_are_settled(
 
 
 def test_a_burst_of_xids_is_reported_from_the_worst(machine: Machine) -> None:
-    """One fault of NVLink on Blackwell: many numbers, of which XID 154 names the action."""
+    """One fault of NVLink on Blackwell has many XIDs, and XID 154 names the action."""
     machine.plug("0000:1b:00.0")
     machine.write(
         "var/log/kern.log",

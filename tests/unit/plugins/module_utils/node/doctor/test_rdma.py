@@ -185,7 +185,7 @@ def test_renamed_devices_are_a_warning(rails: tuple[RailHost, Host], monkeypatch
 
 
 def test_engines_without_nccl_are_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Engines of one node, and engines on CPUs."""
+    """Engines on one node and engines on CPUs use no rails."""
     seen = host(tmp_path)
     for found in ({}, {"small": release()}, {"main": release(object(), "cpu")}):
         monkeypatch.setattr(seen, "releases", lambda found=found: found)

@@ -279,7 +279,7 @@ def test_the_leader_logs_why_a_follower_cannot_start_its_engine(make_gang: Make)
 
 
 def test_connections_without_the_key_change_nothing(make_gang: Make) -> None:
-    """Strangers without the key send nothing, garbage or too much, many at once, also from an address of no member."""
+    """Many strangers without the key connect at once, one from an address of no member. Some send garbage."""
     leader, follower = units = make_gang()
     serve(units)
     target = ("127.0.0.1", leader.gang.gang_port)
