@@ -137,7 +137,7 @@ def test_a_run_with_a_tag_compares_and_changes_only_the_part_of_that_tag(site: S
 
 
 def test_a_reboot_that_waits_makes_no_node_due_and_is_reported_again(site: Site) -> None:
-    """In check mode, so that no flag of this machine is written."""
+    """The run is in check mode, so that no flag of this machine is written."""
     missing = {"missing": ["iommu=pt"]}
     seen = on("waits", "system_settings", **missing) + on("waits-and-differs", "system_settings", **missing)
     seen += on("waits-and-differs", "disks", differs=["something"])

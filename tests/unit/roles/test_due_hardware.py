@@ -155,7 +155,7 @@ def test_differences_of_driver_gpu_settings_and_signature_make_the_driver_due(st
 
 
 def test_a_reboot_that_waits_is_reported_although_no_role_is_due(staged: Callable[..., Stage]) -> None:
-    """In check mode, so that no flag of this machine is written."""
+    """The run is in check mode, so that no flag of this machine is written."""
     plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
     (serve,) = [play for play in plays if play["name"] == "Make the nodes serve"]
     check = {"ansible.builtin.include_role": {"name": "baremetal.inference.nvidia_driver", "tasks_from": "preflight"}}

@@ -238,7 +238,7 @@ def test_a_run_without_a_member_lacks_the_network_of_that_member(staged: Staged)
 
 
 def begin_restore(staged: Staged, limit: str, **answer: Any) -> tuple[bool, str, Any]:
-    """Run the first play of a restore of blank machines, and the preflight of the role. `answer`: that of b."""
+    """Run the first play of a restore of blank machines, and the preflight of the role. `answer` changes that of b."""
     (first, *_others) = yaml.safe_load((ROOT / "playbooks/restore.yml").read_text(encoding="utf-8"))
     values = {**SITE, "snapshot": "latest"}
     included = {"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", "tasks_from": "preflight"}}

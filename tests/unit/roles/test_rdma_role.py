@@ -99,4 +99,4 @@ INSTALL = """---
 - name: Install | Install the command inferctl
   baremetal.inference.node_tool:
 """
-"""Without apt, which would change this machine."""
+"""The tasks without apt, which would change this machine."""

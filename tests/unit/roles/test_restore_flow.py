@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 MODULES = ("backup_restore", "engine_facts", "engine_outage", "engine_service")
 
 SERVE = "- name: Start\n  baremetal.inference.engine_service: {names: main}\n"
-"""In place of the tasks that start units."""
+"""A task that replaces those that start units."""
 
 Call = dict[str, Any]
 

@@ -41,7 +41,7 @@ SWAPPED = [
         "when": "inventory_hostname in failing | default([])",
     }
 ]
-"""In place of the tasks that swap."""
+"""A task that replaces those that swap."""
 
 
 @pytest.fixture

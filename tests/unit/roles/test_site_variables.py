@@ -275,7 +275,7 @@ def test_engines_of_a_node_may_connect_only_where_the_site_allows(staged: Callab
         },
         "tasks": [
             {"ansible.builtin.debug": {"msg": message}},
-            # As baremetal.inference.decommission does for a node that it removes.
+            # baremetal.inference.decommission sets this variable for a node that it removes.
             {
                 "ansible.builtin.debug": {"msg": f"left {message}"},
                 "vars": {"common_firewall_engine_users": []},
