@@ -28,7 +28,7 @@ MOST_FILES, MOST_BYTES = 200, 128 << 20
 
 
 def read(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The controller's files and directories that the entries of present instances name, by the value in the entry.
+    """The controller's files and directories in the entries that present instances need, by the value in the entry.
 
     Each has `name`, `source`, `digest` and `directory`, or `problem`: why it cannot be copied.
     """

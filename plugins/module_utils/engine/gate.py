@@ -26,7 +26,7 @@ users pass: the node's own probes are those of root."""
 NFT_SECONDS = 20.0
 
 _NEW = "tcp flags & (fin | syn | rst | ack) == syn"
-"""The packet that opens a connection. Source: nft(8)."""
+"""Matches the packet that opens a connection. Source: nft(8)."""
 
 
 class GateError(Exception):

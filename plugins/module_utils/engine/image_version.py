@@ -38,7 +38,7 @@ def find(given: str, image: str, registry: Path, docker: str | None, run: Run) -
 
 
 def of_instances(instances: Sequence[Any], registry: Path, docker: str | None, run: Run) -> dict[str, str]:
-    """The version of the engine in each image that single instances have, by image."""
+    """The version of the engine in each image that an instance names itself, by image."""
     images = {str(raw["image"]) for raw in present_instances(instances) if isinstance(raw, dict) and raw.get("image")}
     return {image: find("", image, registry, docker, run) for image in sorted(images)}
 

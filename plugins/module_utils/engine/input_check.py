@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in the role vllm's input that the checks of registry, instances and settings do not find. Private to the
-collection."""
+"""Mistakes in the role vllm's input that the checks of model registry, instances and settings do not find. Private
+to the collection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def image_problems(image: str) -> list[Problem]:
 
 def source_problems(models: Mapping[str, Any], instances: Sequence[Any]) -> list[Problem]:
     """Mistakes in the sources of the models that instances need. The store finds them, too, but in a later check: here,
-    they are reported with all other mistakes of the model registry. A missing source is a mistake of its entry."""
+    they are reported with all other mistakes of the model registry. The check of entries reports a missing source."""
     entries = {name: entry for name, entry in models.items() if isinstance(name, str) and isinstance(entry, Mapping)}
     needed = served_models(entries, instances)
     return load_sources({name: entry for name, entry in needed.items() if str(entry.get("model") or "").strip()})[1]

@@ -89,7 +89,7 @@ def connections(port: int, proc: Path = PROC) -> int:
 def clients(port: int, local_clients: Collection[int] = (), proc: Path = PROC) -> list[str]:
     """The address of each client that is connected to a port, once per connection.
 
-    The node's own connections (probes, metrics) do not count. Connections of the users `local_clients` (ids) do:
+    The node's own connections (probes, metrics) do not count, except those of the users `local_clients` (ids), such as
     a gateway on the same machine.
     """
     sockets = list(_sockets(proc))

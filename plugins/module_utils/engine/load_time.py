@@ -21,7 +21,7 @@ _BEGAN, _READY = "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotoni
 
 
 def seconds(name: str) -> float | None:
-    """From the unit's start to the first answer; None where the unit is not active. Raises SystemdError.
+    """Seconds from the unit's start to the first answer; None where the unit is not active. Raises SystemdError.
 
     systemd's monotonic times are microseconds, 0 for never.
     """
@@ -34,7 +34,7 @@ def seconds(name: str) -> float | None:
 
 
 def of_another(taken: float, before: Path, after: Path) -> float | None:
-    """How long the model at `after` may load, if the model at `before` took `taken` seconds; None where unknown.
+    """Seconds that the model at `after` may load, if the model at `before` took `taken` seconds; None where unknown.
 
     More bytes take longer. For fewer bytes the time stays the same: an engine does more at its start than read files.
     """

@@ -134,8 +134,8 @@ class Hardware:
 def plan(
     engine: Engine, hardware: Hardware, facts: ModelFacts | None = None, draft: ModelFacts | None = None
 ) -> dict[str, Any]:
-    """The plan of an engine, in plain values. `facts` and `draft` replace the facts of the files on this node: the
-    model's, and the draft model's."""
+    """The plan of an engine, in plain values. `facts` replaces the facts of the model's files on this node, and `draft`
+    those of the draft model's files."""
     problems = list(engine.problems)
     computes_on: Sequence[Device] = ()
     try:

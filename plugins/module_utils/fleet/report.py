@@ -13,7 +13,7 @@ from typing import Any
 from ..engine.state.gateway_answers import SILENT_SECONDS
 
 GOOD, POOR, BAD, NONE = "good", "poor", "bad", "none"
-"""Tones of a word: good, look at it, broken, neutral."""
+"""Tones of a word: good, worth a look, broken, neutral."""
 
 VERDICTS = {"healthy": GOOD, "busy": GOOD, "starting": POOR, "stopped": POOR, "unknown": POOR, "stale": POOR}
 """Tones of the agent's verdicts. Any other verdict is BAD."""

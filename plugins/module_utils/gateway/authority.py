@@ -121,7 +121,7 @@ class Authority:
             return ""
 
     def needs_issuer(self, names: Iterable[str]) -> bool:
-        """Whether the root must sign an issuer: one of its files is missing, or it is for other names."""
+        """Whether the root must sign an issuer: root, issuer or its key is missing, or the issuer has other names."""
         known = _known(self.issuer)
         return (
             known is None or not self.root.is_file() or set(known.names) != set(names) or not self.issuer_key.is_file()

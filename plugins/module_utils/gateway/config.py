@@ -65,7 +65,7 @@ SHOWN = 200
 
 
 def render(settings: Settings, fleet: Fleet) -> str:
-    """haproxy.cfg."""
+    """The text of haproxy.cfg."""
     sections = [
         _global(settings, fleet),
         _peers(),
@@ -85,7 +85,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 def limit_mib(settings: Settings, fleet: Fleet) -> int:
     """The limit of a request with audio, in MiB. Until an engine transcribes, it is the limit of other requests.
 
-    Each request has a buffer of the greatest size.
+    Each request has a buffer for the greater of the two limits.
     """
     # Read from each engine: the tasks of a whole set are unknown while the tasks of one engine are unknown.
     replicas = [replica for backend in fleet.backends for replica in backend.replicas]
@@ -308,7 +308,7 @@ def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
 
 
 def _backend(backend: Backend, settings: Settings) -> list[str]:
-    # On every request, since a process that is old or young has wrong states (gateway.lua).
+    # lua.hold runs on every request, since an old or a young process has wrong states (gateway.lua).
     asks = settings.hold_seconds or settings.agent_port
     hold = [f"http-request lua.hold {settings.hold_seconds} {settings.agent_port}"] if asks else []
     return _section(

@@ -46,7 +46,7 @@ def endpoints(
     resolver: Callable[[str], list[str]] = resolve,
 ) -> list[GatewayEndpoint]:
     """The gateways as node `own` reaches them, in order.
-    Raises EndpointError with all gateways that it cannot reach."""
+    Raises EndpointError with all gateways that the node cannot reach."""
     found, problems = [], []
     for gateway in gateways:
         variables = hostvars.get(gateway, {})

@@ -91,7 +91,7 @@ class Serving:
         files.write(target, samples.text(), 0o644)
 
     def status(self, ask: Ask, now: datetime) -> tuple[list[str], bool]:
-        """What to tell an operator, and whether all is well. Raises CertificateError, OSError."""
+        """Lines for an operator, and whether all is well. Raises CertificateError, OSError."""
         known = certificates.read(Path(self.certificate))
         days, current, begun = known.days_left(now), handing_over.served(ask), known.begin <= now
         lines = [

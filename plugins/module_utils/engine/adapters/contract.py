@@ -96,7 +96,7 @@ class Gangs:
     """How engines on several nodes serve one model."""
 
     argv: Callable[[Rank], list[str]]
-    """The last arguments of a member."""
+    """The last arguments of a member's engine."""
     flags: frozenset[str]
     """Flags among these arguments that an entry may have for an engine on one node, but not for a gang."""
     environment: Callable[[Rank], dict[str, str]]
@@ -106,9 +106,9 @@ class Gangs:
     per_node: frozenset[str]
     """Variables of a site that may differ between the members of a gang."""
     executor: str = ""
-    """The name of the engine's own way to place its processes."""
+    """The name of the executor that is the engine itself."""
     executors: Mapping[str, Executor] = field(default_factory=dict)
-    """Other ways, by name."""
+    """The other executors, by name."""
 
 
 @dataclass(frozen=True)
@@ -263,9 +263,9 @@ class Adapter:
     """One engine."""
 
     name: str
-    """The engine in inventories."""
+    """The engine's name in inventories."""
     title: str
-    """The engine in messages."""
+    """The engine's name in messages."""
     program: str
     """The program in the image; first word of the engine's command line."""
     package: str
@@ -308,7 +308,7 @@ class Adapter:
     metrics: Metrics
     stop: Stop
     exits: Mapping[int, str]
-    """Exit codes that do not mean what they seem to mean, with their meaning."""
+    """The true meaning of misleading exit codes, by code."""
     argument_check: ArgumentCheck
     log: Log
     path_flags: Mapping[str, PathFlag]

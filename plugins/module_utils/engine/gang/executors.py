@@ -55,7 +55,7 @@ def opened(raw: Mapping[str, Any]) -> list[Any]:
 
 
 def problems(where: str, raw: Mapping[str, Any]) -> list[Problem]:
-    """Every mistake in the executor of a declared gang, without other instances."""
+    """Every mistake in the executor of a declared gang. conflicts() compares the gang with other instances."""
     name, dashboard = raw.get(KEY), raw.get(DASHBOARD)
     found = []
     if not isinstance(dashboard, bool | None):

@@ -69,7 +69,7 @@ class Golden:
         return f"golden prompt {self.prompt!r}{f' to {self.model}' if self.model else ''}"
 
     def task(self, probed: str) -> str:
-        """The task of the question to an engine that is probed by `probed`."""
+        """The task of the prompt's request to an engine that is probed by the task `probed`."""
         if self.speech:
             return TRANSCRIBE
         if self.expect:

@@ -26,7 +26,7 @@ SCRAPE_AFTER = 2.0
 """Seconds without an answer until the counters are read. A fast engine is never asked for its counters."""
 
 SCRAPE_LIMIT = 10.0
-"""Seconds. Under 100 parallel requests /metrics took up to 2.3 s (vLLM 0.32 on a CPU)."""
+"""Seconds for a read of the counters. Under 100 parallel requests, /metrics took up to 2.3 s (vLLM 0.32 on a CPU)."""
 
 _BUSY = frozenset({http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.SERVICE_UNAVAILABLE})
 """Refusals of an engine whose queue is full (--max-num-queued-reqs): the engine is alive."""
@@ -41,7 +41,7 @@ class Seen(Enum):
     FULL = "full"
     WRONG = "wrong"
     ERROR = "error"
-    """An HTTP status that an engine in order does not send."""
+    """An HTTP status that a sound engine does not send."""
     REFUSED = "refused"
     """No process listens on the port."""
     NOTHING = "nothing"
@@ -73,7 +73,7 @@ async def observe(target: Target, limit: float = LIMIT) -> Observation:
     """Send the smallest request of the engine's task. Where the answer takes long, read the counters at both ends of
     the wait.
 
-    Takes up to `limit` + SCRAPE_LIMIT seconds. Raises only what cancels the task.
+    Takes up to `limit` + SCRAPE_LIMIT seconds. Raises nothing, unless the task is cancelled.
     """
     began = time.monotonic()
     waiting = asyncio.create_task(_complete(target, limit))

@@ -120,7 +120,7 @@ def _check_models(target: Target) -> None:
 
 
 def _check_request(target: Target) -> None:
-    """Raise WrongAnswer unless the model that was asked for computes an answer, and each adapter does."""
+    """Raise WrongAnswer unless the model and each adapter compute an answer."""
     for name in (target.served_names[0], *target.lora_names):
         body = request_body(target, name)
         judge(ask(target, "POST", target.request.path, body, REQUEST_TIMEOUT), target, lora_name=name)

@@ -126,7 +126,7 @@ def _facts(wanted: Wanted) -> ModelFacts | None:
 
 
 def _division(facts: ModelFacts, machines: Mapping[str, Machine], wanted: Wanted) -> dict[str, int]:
-    """The flags by which the model fits most machines. Of equally frequent divisions, the one over the fewest GPUs."""
+    """The division by which the model fits the most machines; of several such divisions, that over the fewest GPUs."""
     votes: Counter[tuple[tuple[str, int], ...]] = Counter()
     for machine in machines.values():
         devices = from_facts(machine.usable_gpus)

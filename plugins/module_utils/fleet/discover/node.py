@@ -60,7 +60,7 @@ def propose(
 
 
 def _system(name: str, machine: Machine, found: Proposed) -> None:
-    """Proxmox VE, virtual machines, firewall and clock."""
+    """Add what concerns Proxmox VE, virtual machines, firewall and clock."""
     own, version = found.own, machine.system.get("proxmox")
     if version:
         repositories = [one for one in machine.system.get("repositories") or () if "proxmox" in one]

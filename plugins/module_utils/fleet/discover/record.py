@@ -43,7 +43,7 @@ def _ports(device: Mapping[str, Any]) -> str:
 
 
 def settled(before: Mapping[str, Any], now: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The record `before`, with the changes that the inventory itself made: the declared driver, engines and disks."""
+    """The record `before`, with the changes that the inventory caused by its driver, engines and disks."""
     changed = dict(before)
     version = str(declared.get("nvidia_driver_version") or "")
     if version and str(now.get("driver") or "").startswith(version):

@@ -65,7 +65,7 @@ requests, or only a leftover bridge is removed."""
 
 @dataclass(frozen=True)
 class PlannedSwap:
-    """An instance in a batch. The node decides again at the start of the swap: node/swap/way.py has the same words."""
+    """An instance in a batch. At the start of the swap, the node decides `way` again (node/swap/way.py)."""
 
     host: str
     name: str
@@ -76,7 +76,7 @@ class PlannedSwap:
     way: str
     """How clients are served meanwhile: OTHERS, BRIDGE, HELD, DOWNTIME or UNCHANGED."""
     vouched: bool
-    """Whether only the nodes' own reports say that other servers serve, because there is no gateway."""
+    """Whether only the nodes' own reports say that other servers serve, because no gateway has answered for the set."""
 
 
 @dataclass

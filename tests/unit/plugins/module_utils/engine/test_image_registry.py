@@ -127,7 +127,7 @@ def test_a_challenge_without_a_usable_address_is_a_refusal(server: ImageServer, 
         registry(server, tmp_path).blob("sha256:1")
 
 
-def test_the_storage_behind_a_registry_does_not_get_the_login(server: ImageServer, tmp_path: Path) -> None:
+def test_the_storage_behind_an_image_registry_does_not_get_the_login(server: ImageServer, tmp_path: Path) -> None:
     storage = ImageServer()
     storage.put("/blob", b"content")
     server.put("/v2/vllm/blobs/sha256:1", b"", 307, Location=f"http://{storage.name}/blob")
@@ -172,7 +172,7 @@ def test_an_image_registry_that_does_not_answer_is_an_error(server: ImageServer,
         asked.manifest("tag")
 
 
-def test_a_server_of_tokens_that_does_not_answer_is_named(server: ImageServer, tmp_path: Path) -> None:
+def test_a_token_server_that_does_not_answer_is_named(server: ImageServer, tmp_path: Path) -> None:
     tokens = ImageServer()
     tokens.close()
     server.authorization, server.challenge = "Bearer t", f'Bearer realm="http://{tokens.name}/token"'
@@ -210,7 +210,7 @@ def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Im
     found.close()
 
 
-def test_a_certificate_needs_a_trusted_authority_or_an_insecure_registry(
+def test_a_certificate_needs_a_trusted_authority_or_an_insecure_image_registry(
     secure: tuple[ImageServer, str], tmp_path: Path
 ) -> None:
     server, certificate = secure

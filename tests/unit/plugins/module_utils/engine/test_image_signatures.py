@@ -93,10 +93,11 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.mark.parametrize("form", ["tag", "referrer", "bundle", "statement"])
 def test_signatures_that_cosign_has_written_are_verified(site: Site, keys: dict[str, SigningKey], form: str) -> None:
-    """Recorded from Debian's cosign 2.5.0 and docker-registry 2.8.
+    """The answers are recorded, with Debian's cosign 2.5.0 and docker-registry 2.8.
 
-    `tag` by `cosign sign`, `referrer` with --registry-referrers-mode oci-1-1. `bundle` by `cosign attest` with
-    --new-bundle-format and the type of statement that cosign 3 signs; `statement` with another type.
+    `cosign sign` has written `tag` and, with --registry-referrers-mode oci-1-1, `referrer`. `cosign attest` with
+    --new-bundle-format has written `bundle`, of the type of statement that cosign 3 signs, and `statement`, of another
+    type: it is no signature.
     """
     recorded = json.loads(RECORDED.read_text())
     for path, content in recorded["answers"].items():

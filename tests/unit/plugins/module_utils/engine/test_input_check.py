@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in the role vllm's input that the checks of registry, instances and settings do not find."""
+"""Mistakes in the role vllm's input that the checks of model registry, instances and settings do not find."""
 
 from __future__ import annotations
 

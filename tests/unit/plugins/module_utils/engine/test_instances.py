@@ -159,7 +159,7 @@ def test_an_absent_instance_needs_no_model() -> None:
 
 
 def test_an_absent_instance_may_have_the_name_of_a_model() -> None:
-    """Nothing serves under its name, so no client can get another model than the one that it asked for."""
+    """No engine serves under the name of an absent instance, so no client gets another model by this name."""
     absent = {"name": "big", "port": 5006, "state": "absent"}
     assert [item.state for item in load([instance(), absent])] == ["present", "absent"]
     assert "the name of another model" in messages([instance(), {**absent, "state": "present", "model": "wide"}])

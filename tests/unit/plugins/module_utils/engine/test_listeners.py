@@ -65,7 +65,7 @@ MAPPED_OWN, MAPPED_LOCAL = (f"{'0' * 16}FFFF0000{end}" for end in (OWN, LOCAL))
         ([row(OWN, REMOTE, "03"), row(OWN, REMOTE, "08")], 2),
         # The listening socket, and a connection that the engine has closed.
         ([row(OWN, "00000000:0000", "0A"), row(OWN, REMOTE, "06")], 0),
-        # The node's own probe, then a gateway on the same machine; by IPv4, and as the engine's IPv6 socket shows it.
+        # The node's own probe (uid 0), and a gateway on the node (uid 998), by IPv4 or at an IPv6 socket.
         ([row(OWN, LOCAL), row(LOCAL, OWN, uid=0)], 0),
         ([row(OWN, LOCAL), row(LOCAL, OWN, uid=998)], 1),
         ([row(MAPPED_OWN, MAPPED_LOCAL), row(LOCAL, OWN, uid=998)], 1),
@@ -94,7 +94,7 @@ def test_a_listener_in_the_pid_namespace_of_the_container_is_ours(proc: FakeProc
 
 
 def test_a_second_listener_on_the_port_is_seen(proc: FakeProc) -> None:
-    """With SO_REUSEPORT both get requests."""
+    """With SO_REUSEPORT, both listeners get requests."""
     proc.listen(5005, inode=7)
     proc.listen(5005, inode=8)
     proc.process(100, namespace=2, inode=7)

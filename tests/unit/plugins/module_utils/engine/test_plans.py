@@ -100,7 +100,7 @@ def test_the_result_for_all_plans_is_that_of_the_worst_plan(verdicts: list[bool 
 
 
 def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
-    """Debian 12's driver, and an image of CUDA 13."""
+    """The node has Debian 12's driver, which cannot run images of CUDA 13."""
     found = plans.plan(engine(image_cuda="13.0"), plans.Hardware(Path("/")))
     assert found["ok"] is False
     assert [one["check"] for one in found["problems"]] == ["driver"]
@@ -110,7 +110,7 @@ def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
     assert [one["check"] for one in old["problems"]] == ["image"]
     last = "only for 7.5 and later; vLLM 0.19, in an image built with CUDA 12, is the last version with code for it"
     assert old["problems"][0]["message"].endswith(last)
-    # The newest version with CUDA 12 has no code for them either.
+    # With CUDA 12, too, the newest version of vLLM has no code for this GPU.
     newest = engine(image_cuda="12.9", version="0.33.0")
     found = plans.plan(newest, plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))
     assert [one["check"] for one in found["problems"]] == ["image"]

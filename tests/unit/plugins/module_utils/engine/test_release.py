@@ -104,7 +104,7 @@ def test_what_runs_changes_the_id_and_the_number_does_not() -> None:
 
 
 def test_ids_are_those_of_the_first_version() -> None:
-    """Another id for the same input would make an update due on every node. Computed with version 0.1.0."""
+    """Another id for the same input would make an update due on every node. Version 0.1.0 computed these."""
     cpu = rendered(arguments=["--dtype", "float32"], flags={"dtype": "float32"})
     assert cpu.release.id == "39a9fd2ae46f7f5dd5cab79cffe2ce026de89831f9c2e806dc92ef5458bffe79"
     instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
@@ -142,7 +142,7 @@ def test_a_model_outside_the_store_gets_a_mount_of_its_own() -> None:
     assert set(outside) - set(inside) >= {mount}
 
 
-def test_on_the_fast_path_an_engine_gets_both_roots_and_the_path_of_the_link() -> None:
+def test_with_a_fast_path_both_roots_are_mounted_and_the_model_is_read_from_the_fast_one() -> None:
     fast = dataclasses.replace(SETTINGS, fast_path="/mnt/nvme/models")
     release = rendered(settings=fast).release
     path = "/mnt/nvme/models/tiny-a/abc"
@@ -193,7 +193,7 @@ def test_a_release_is_read_as_it_was_written() -> None:
 
 
 def test_an_item_of_another_type_is_damage() -> None:
-    """Also a truth value in place of a number, which is a number to Python."""
+    """A truth value in place of a number is damage, too, although Python takes it for a number."""
     items = {"port": True, "engine_argv": ["serve", 1], "gpus": [0], "lora": {"x": None}, "warm_up": ["hi"]}
     damaged = {**json.loads(rendered().release.to_json()), **items}
     with pytest.raises(ValueError, match=r"has values of another type: port, engine_argv, gpus, lora, warm_up$"):
@@ -381,7 +381,7 @@ def test_a_bridge_has_the_limit_mounts_and_warm_up_of_its_release() -> None:
         assert "--mount=type=bind,source=/srv/a,target=/srv/a,readonly" in made.container_argv
 
 
-def test_read_only_files_alone_make_no_other_release() -> None:
+def test_a_read_only_container_alone_makes_no_other_release() -> None:
     """An upgrade must not make a swap of every engine due: a release that runs keeps its unit."""
     made = render(INSTANCE, [], STORED, IMAGE, SETTINGS, beside=Beside(read_only=True))
     assert made.release.id == rendered().release.id and made.unit != rendered().unit

@@ -46,7 +46,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def renew(paths: Paths, most: int | None = None) -> list[Path]:
-    """Write at most so many of the wanted files. Returns the written files."""
+    """Write the first `most` of the wanted files, or all. Returns the written files."""
     found = dict(itertools.islice(renewal.wanted(paths).items(), most))
     for path, text in found.items():
         files.write(path, text)

@@ -38,7 +38,7 @@ def test_a_division_that_nodes_cannot_share_is_a_problem_with_flags_that_fit(fac
     assert problem.fits == [{TP: 8, PP: 3}] and planned.flags == {TP: 8}
 
 
-def test_a_declared_gang_needs_its_division_in_the_registry(facts: ModelFacts) -> None:
+def test_a_declared_gang_needs_its_division_in_the_model_registry(facts: ModelFacts) -> None:
     planned = of(Span(3), {}, facts)
     assert planned.added == planned.flags == {TP: 8, PP: 3}
     assert [problem.fits for problem in planned.problems] == [[{TP: 8, PP: 3}]]

@@ -77,7 +77,7 @@ def test_a_run_that_takes_no_lock_is_refused_while_a_lock_is_in_force(paths: Pat
     lock.refuse_while_held(paths, NOW + timedelta(seconds=301))
 
 
-def test_a_lock_in_force_is_taken_over_by_its_run_id(paths: Paths) -> None:
+def test_a_run_that_names_the_run_id_takes_over_a_lock_in_force(paths: Paths) -> None:
     lock.take(paths, holder("a"), NOW)
     changed, adopted = lock.take(paths, holder("b", "baremetal.inference.maintenance"), NOW, "a")
     assert changed and adopted is not None and adopted.run_id == "a"
