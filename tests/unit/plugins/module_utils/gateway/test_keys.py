@@ -86,7 +86,7 @@ def replica(host: str, model: str) -> Replica:
         (("new", "new"), ["old"], set()),
     ],
 )
-def test_an_update_takes_no_right_from_a_key_that_names_its_model(
+def test_an_update_takes_no_right_from_a_key_that_names_the_new_model(
     served: tuple[str, str], models: list[str], backends: set[str]
 ) -> None:
     fleet = fleet_of([replica("a", served[0]), replica("b", served[1])], ["old", "new"])

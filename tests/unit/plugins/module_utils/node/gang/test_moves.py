@@ -139,7 +139,7 @@ def test_a_damaged_record_of_a_move_stops_nothing(paths: Paths, ordered: list[tu
     assert own(paths).move(Move(2, NEW)) == "" and ordered
 
 
-def test_a_proven_release_is_marked_and_pinned_like_the_leaders(paths: Paths) -> None:
+def test_a_proven_release_is_marked_and_pinned_like_the_release_of_the_leader(paths: Paths) -> None:
     own(paths).prove(Prove("a rollback", 1))
     assert releases.current_number(paths, NAME) == 1
     pin = pins.read(paths, NAME)

@@ -111,7 +111,7 @@ def test_followers_must_run_the_releases_that_a_swap_has_recorded(tmp_path: Path
     assert sides.numbers(paths, replace(release(), number=9), gang(0)) == {}
 
 
-def test_followers_mark_a_release_when_the_leaders_has_passed_all_checks(tmp_path: Path) -> None:
+def test_followers_mark_a_release_when_the_release_of_the_leader_has_passed_all_checks(tmp_path: Path) -> None:
     paths, following = Paths(tmp_path), replace(release(), number=4)
     assert sides.proof(paths, following) is None
     swaps.write(paths, "big", SWAP)
