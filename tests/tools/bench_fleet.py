@@ -23,7 +23,7 @@ TOOLS = ROOT / "tests/tools"
 RUNS: Mapping[str, tuple[str, ...]] = {
     "no-change site": ("playbooks/site.yml",),
     "status": ("playbooks/status.yml",),
-    # All steps before the first swap. Only the recorded node serves.
+    # This run has all steps before the first swap. Only the recorded node serves.
     "update_model to the first batch": (
         "playbooks/update_model.yml",
         "--check",
@@ -96,7 +96,7 @@ class Fleet:
         recording.mkdir(parents=True, exist_ok=True)
         return {
             "ANSIBLE_SSH_EXECUTABLE": str(TOOLS / ("fleet_answer.py" if state else "fleet_record.py")),
-            # Not by sftp or scp, which are other commands.
+            # Files go over ssh, too: sftp and scp are other commands.
             "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
             "ANSIBLE_CALLBACK_PLUGINS": str(TOOLS / "fleet_callback"),
             "ANSIBLE_CALLBACKS_ENABLED": "fleet_task",

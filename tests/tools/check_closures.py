@@ -66,7 +66,7 @@ def kib(closed: Mapping[str, str], files: Mapping[str, str]) -> float:
 
 
 def heaviest(start: str, edges: Graph, files: Mapping[str, str]) -> str:
-    """The import with the largest part. Of imports with nearly the same part, the farthest from the module."""
+    """The import whose removal saves most. Of imports that save nearly as much, the farthest from the module."""
     closed = closure(start, edges)
     whole = kib(closed, files)
     saved = {file: whole - kib(closure(start, edges, without=file), files) for file in closed}
@@ -75,7 +75,7 @@ def heaviest(start: str, edges: Graph, files: Mapping[str, str]) -> str:
 
 
 def problems(files: Mapping[str, str]) -> list[str]:
-    """Messages about modules with too many imports, with the chain to the import with the largest part."""
+    """Messages about modules with too many imports, with the chain to the import whose removal saves most."""
     edges, found = graph(files), []
     for module, text in files.items():
         if not module.startswith("plugins/modules/") or UNSENT in text:

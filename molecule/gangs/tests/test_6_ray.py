@@ -67,7 +67,7 @@ def test_the_gang_answers_with_ray(with_ray: Gang) -> None:
 
 
 def test_ray_refuses_clients_without_the_token_or_from_outside(with_ray: Gang) -> None:
-    """A client with a wrong token, and a client that the firewall refuses. No dashboard listens."""
+    """One client has a wrong token. The firewall refuses the other client. No dashboard listens."""
     status = f"timeout 60 ray status --address {with_ray.leader.address}:29510"
     assert "Active" in inside(with_ray, status)
     assert "InvalidAuthToken" in inside(with_ray, f"RAY_AUTH_TOKEN=wrong {status}")

@@ -44,7 +44,7 @@ def at_work(node: Node) -> float:
 
 
 def test_saturation_is_no_fault(deb12: Node) -> None:
-    """200 sequences at once, for much longer than the agent needs to see a hang. `make soak` runs an hour."""
+    """The engine gets 200 requests at once, for longer than the agent needs to see a hang. `make soak` runs an hour."""
     wait_for("the engine serves", lambda: serves(deb12))
     pid, began, until = deb12.engine_pid(), time.time(), time.monotonic() + SATURATED
     before = len(steps(deb12))

@@ -194,7 +194,7 @@ def test_the_code_has_the_files_of_machines_that_guides_name() -> None:
 
 
 def test_the_code_has_the_variables_and_metrics_that_guides_name() -> None:
-    """A word between backquotes that begins like a variable of a role, or like a metric of ours."""
+    """Words between backquotes and keys of YAML count, if they begin like a variable of a role or a metric of ours."""
     roles = "|".join(sorted(file.name for file in (ROOT / "roles").iterdir() if file.is_dir()))
     form = re.compile(rf"(?<!\w)(?:{roles}|engine|firewall|inference)_[a-z0-9_]*[a-z0-9](?!\w)")
     wrong, count = [], 0

@@ -38,7 +38,7 @@ def test_the_settings_of_ansible_are_those_that_the_tests_run_with() -> None:
 
 
 def test_roles_or_playbooks_read_every_variable_of_the_inventory() -> None:
-    """A variable of a role that the site may set, or one that the playbooks read."""
+    """Each is a variable of a role that the site may set, or one that the playbooks read."""
     site = (ROOT / "playbooks/vars/roles.yml").read_text(encoding="utf-8")
     of_roles: dict[str, bool] = {}
     for file in (ROOT / "roles").glob("*/meta/argument_specs.yml"):

@@ -148,7 +148,7 @@ def modules() -> set[str]:
 
 
 def use() -> None:
-    """Save this work from now on, in this process and its copies."""
+    """Apply all savings of this module from now on, in this process and its copies."""
     keep_searches()
     # Ansible reads these at the beginning of each run, with their documentation.
     for kind in ("become", "callback", "connection", "inventory", "shell", "strategy"):

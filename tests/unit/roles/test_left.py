@@ -92,7 +92,7 @@ class Site:
             "inference_address": "192.0.2.1",
             "ansible_host": "192.0.2.2",
             "monitoring_dashboards_path": str(self.stage.home / "dashboards"),
-            # No dashboards to remove: a process for each would take most of the time.
+            # The run finds no dashboards to remove: a process for each would take most of the time.
             "__monitoring_files": str(self.stage.home),
             "instances": [],
             **more.pop("extra", {}),
