@@ -16,7 +16,7 @@ from ...engine.state.drains import parse_time
 HELP: Help = {
     "inference_release_info": "1 for the active release.",
     "inference_release_number": "Number of the active release.",
-    "inference_release_pending": "1 if the node must run another release than the active one: that of the inventory, or a pinned one.",
+    "inference_release_pending": "1 if the node must run another release than the active one.",
     "inference_release_proven": "1 if the active release has proved itself.",
     "inference_release_pinned": "1 if a pin is in force, in place of the release that the inventory asks for.",
     "inference_release_since_timestamp_seconds": "When the instance began to serve with its release.",
