@@ -20,7 +20,7 @@ DEBIAN: dict[str, Any] = {
 }
 
 
-def test_files_are_below_the_directory_that_is_named() -> None:
+def test_files_are_below_the_given_directory() -> None:
     files = apt_files([DEBIAN], "/trial/etc/apt")
     (source,) = [file for file in files if file["path"].endswith(".sources")]
     assert source["path"] == "/trial/etc/apt/sources.list.d/debian.sources"

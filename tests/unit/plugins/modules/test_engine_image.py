@@ -261,7 +261,7 @@ def test_the_result_has_the_key_of_each_verified_image(
     assert outcome(found) == (True, names, names) and found["keys"] == keys
 
 
-def test_images_that_no_entry_names_are_reported_once(
+def test_images_named_by_no_entry_are_reported_once(
     docker: Docker, verification: Verification, run_module: RunModule
 ) -> None:
     assert "warnings" not in run_module(engine_image, names=[IMAGE], signatures=SIGNATURES, verify_only=True)

@@ -284,7 +284,7 @@ def test_old_files_that_cannot_be_restored_do_not_hide_the_first_error(
     assert "Not all old files could be restored: [Errno 30] Read-only file system" in found["msg"]
 
 
-def test_rules_that_nft_refuses_change_nothing(node: Firewall) -> None:
+def test_rules_refused_by_nft_change_nothing(node: Firewall) -> None:
     node.kernel.refused = "proto-dst 80 "
     assert "nft refuses the rules. Nothing was changed." in node(**WEB)["msg"]
     (firewall.PARTS / "10-others.nft").write_text("nonsense\n")

@@ -24,7 +24,7 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_haproxy_that_does_not_answer_is_the_reason_in_silent(
+def test_the_result_silent_has_the_reason_if_haproxy_does_not_answer(
     gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
 ) -> None:
     said = run_module(gateway_facts, name="main", host="a", seconds=0)

@@ -188,7 +188,7 @@ def test_targets_need_no_reload_and_rules_do(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("tool", ["promtool", "amtool"])
-def test_files_that_promtool_or_amtool_refuses_change_nothing(machine: Machine, tool: str) -> None:
+def test_files_refused_by_promtool_or_amtool_change_nothing(machine: Machine, tool: str) -> None:
     run(machine)
     before = {path: path.read_bytes() for path in module.DIRECTORY.rglob("*") if path.is_file()}
     machine.calls.clear()

@@ -101,7 +101,7 @@ def test_instances_that_do_not_serve_come_first_and_all_at_once() -> None:
     assert made[0].items[:2] == (Due("n02", "main"), Due("n03", "main"))
 
 
-def test_replicas_that_are_not_due_count() -> None:
+def test_replicas_count_even_if_they_are_not_due() -> None:
     assert sizes(batches(fleet(2), serving_of(("gw", "main", "n00 n01 other")), ["100%"])) == [2]
 
 

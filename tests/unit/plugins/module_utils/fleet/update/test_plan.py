@@ -333,7 +333,7 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
     assert problem.endswith(". A bridge would serve meanwhile, but main cannot have one yet: no GPU is free")
 
 
-def test_a_gateway_that_does_not_run_with_the_inventorys_value_needs_site_first() -> None:
+def test_a_gateway_that_does_not_run_with_the_inventorys_value_needs_a_run_of_site_first() -> None:
     hosts = {"a": {**host(instance(load_seconds=100.0), up=["a"]), "holds": {"gw": 300}}}
     (problem,) = made(hosts).problems
     assert "gw runs with gateway_hold_seconds 120, and the inventory has 300 already: first run" in problem

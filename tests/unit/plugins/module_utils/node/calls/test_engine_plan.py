@@ -252,7 +252,7 @@ def test_a_draft_is_planned_with_its_model(
     assert [one["value"] for one in problems] == ["small"] and "manifest.json of this draft" in problems[0]["message"]
 
 
-def test_the_revision_that_the_model_registry_names_is_planned(
+def test_the_revision_named_by_the_model_registry_is_planned(
     node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
 ) -> None:
     for revision in ("ab12cd34ef56", "ffffffffffff"):

@@ -133,7 +133,7 @@ def test_the_revision_of_a_superseded_release_is_removed(bed: Bed) -> None:
     assert bed.run(keep_releases=1)["changed"] is False
 
 
-def test_a_revision_that_a_unit_or_container_names_stays(bed: Bed) -> None:
+def test_a_revision_named_by_a_unit_or_a_container_stays(bed: Bed) -> None:
     bed.paths.unit("main").parent.mkdir(parents=True)
     bed.paths.unit("main").write_text(f"ExecStartPre=/usr/bin/docker create image serve {bed.revisions[0]} \\\n")
     bed.docker = (0, json.dumps([{"Args": ["serve", str(bed.revisions[1])]}]), "")
@@ -141,7 +141,7 @@ def test_a_revision_that_a_unit_or_container_names_stays(bed: Bed) -> None:
     assert bed.left() == [0, 1, 3]
 
 
-def test_a_revision_that_a_model_registry_names_stays(bed: Bed) -> None:
+def test_a_revision_named_by_a_model_registry_stays(bed: Bed) -> None:
     bed.paths.registry.parent.mkdir(parents=True)
     models = {"m": {"model": "controller:/m", "revision": bed.revisions[0].name}}
     bed.paths.registry.write_text(json.dumps({"schema": 1, "models": models}))

@@ -144,7 +144,7 @@ def test_superseded_releases_are_removed_with_their_images(
     assert not run_module(node_cleanup, logs=False, keep_releases=1)["changed"]
 
 
-def test_copied_files_that_no_release_names_are_removed(
+def test_copied_files_named_by_no_release_are_removed(
     run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paths = Paths(tmp_path)

@@ -72,7 +72,7 @@ REFUSED = GangState("main", 1, 0, gangs.REFUSED, "", "n2 has the gang release ab
         (300, 310, 310, {"since": "yesterday"}, 3),
     ],
 )
-def test_a_follower_that_its_leader_refuses_for_longer_than_a_drain_has_failed(
+def test_a_follower_has_failed_if_its_leader_refuses_it_for_longer_than_a_drain(
     run: Run,
     paths: Paths,
     unit: Unit,

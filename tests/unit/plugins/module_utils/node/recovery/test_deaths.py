@@ -47,7 +47,7 @@ def test_a_damaged_record_counts_as_no_deaths(paths: Paths, text: str) -> None:
     assert deaths.read(paths, "main") == Deaths()
 
 
-def test_deaths_that_an_earlier_version_recorded_count(paths: Paths) -> None:
+def test_deaths_recorded_by_an_earlier_version_count(paths: Paths) -> None:
     deaths.record(paths, "main", NOW)
     paths.deaths("main").write_text(json.dumps({"schema": 1, "times": [format_time(NOW)]}))
     deaths.record(paths, "main", NOW)

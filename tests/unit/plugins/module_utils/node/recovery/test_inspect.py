@@ -161,7 +161,7 @@ def test_the_detail_of_a_failed_unit_has_the_error_of_its_last_start(
     assert "its last start" not in gpu_machine.situation().detail
 
 
-def test_a_gpu_that_another_instance_names_is_shared(gpu_machine: GpuMachine) -> None:
+def test_a_gpu_named_by_another_instance_is_shared(gpu_machine: GpuMachine) -> None:
     assert not gpu_machine.situation().gpu_shared
     install(gpu_machine.paths, "third", accelerator="nvidia", gpus=["1"])
     assert gpu_machine.situation().gpu_shared

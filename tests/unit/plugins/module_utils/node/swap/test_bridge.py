@@ -72,7 +72,7 @@ def test_a_bridge_to_which_no_gateway_sends_requests_fails_the_step(node: FakeNo
         bridge.bridge(node.node(), SWAP)
 
 
-def test_a_gate_that_an_earlier_swap_has_left_closed_opens(node: FakeNode) -> None:
+def test_a_gate_left_closed_by_an_earlier_swap_is_opened(node: FakeNode) -> None:
     node.closed.add(PORT)
     bridge.bridge(node.node(), SWAP)
     assert not node.closed

@@ -67,7 +67,7 @@ def test_a_node_waits_for_a_gateway_that_was_just_reloaded(fake: FakeNode, monke
 
 
 @pytest.mark.parametrize("outcome", [swaps.DONE, swaps.RETURNED, swaps.REFUSED])
-def test_a_gate_that_an_earlier_swap_has_left_closed_opens_when_an_engine_serves(fake: FakeNode, outcome: str) -> None:
+def test_a_gate_left_closed_by_an_earlier_swap_is_opened_when_an_engine_serves(fake: FakeNode, outcome: str) -> None:
     """A swap to release 3 was stuck; then the operator swaps to release 2."""
     with fake.resting():
         stage(fake.paths, NAME, 5006, "bfloat16")
@@ -79,7 +79,7 @@ def test_a_gate_that_an_earlier_swap_has_left_closed_opens_when_an_engine_serves
     assert fake.closed == {22}, "the closed port 22 belongs to another program"
 
 
-def test_a_gate_that_another_instance_may_need_stays(fake: FakeNode) -> None:
+def test_a_gate_stays_closed_if_another_instance_may_need_it(fake: FakeNode) -> None:
     with fake.resting():
         stage(fake.paths, NAME, 5006, "bfloat16")
         stage(fake.paths, NAME, 5007, "bfloat16")

@@ -87,7 +87,7 @@ def test_errors_are_judged_by_the_share_that_failed(fake: FakeNode, set_views: C
     assert words == "failed requests at gw1 are unknown: it was reloaded or silent"
 
 
-def test_the_step_waits_for_an_engine_that_loads_up_to_a_limit(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_waits_up_to_a_limit_for_an_engine_that_loads(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     states = ["loading"] * 3 + ["ready"]
 
     def wait_ready(_paths: object, names: list[str], seconds: float) -> list[wait.Outcome]:
