@@ -57,7 +57,7 @@ def ensure(script: str) -> Path:
     with alone("saved-machine"):
         if not directory.exists():
             shutil.rmtree(SAVED, ignore_errors=True)
-            # The name is short, because the path of a socket has at most 107 characters.
+            # The directory's name is short, because the path of a socket has at most 107 characters.
             part = Machine(SAVED / "part", "machine")
             try:
                 part.up()
