@@ -56,9 +56,9 @@ class Declared:
     ) -> Declared:
         """Read a model registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
-        Without a version of the engine, the flags of the newest version count. `own_versions` has the
-        engine's version in each image that an instance names itself: the entries of such an instance are checked
-        against the flags of this version.
+        Without a version of the engine, the flags of the newest version count. `own_versions` has the engine's version
+        in each image that an instance names itself: the entries of such an instance are checked against the flags of
+        this version.
         Mistakes are collected, not raised: the module engine_plan reports them before anything changes, and `require`
         raises them.
         """
@@ -87,11 +87,11 @@ class Declared:
         return self.spelt(entry.flags)
 
     def spelt(self, flags: Mapping[str, Any], image: str = "") -> list[str]:
-        """Flags as arguments, spelt for the engine's version; `image` is that of the instance alone, if it has one."""
+        """Flags as arguments, spelt for the engine's version; `image` is the one that the instance names itself."""
         return arguments(flags, self.own_catalogues.get(image, self.catalogue))
 
     def draft_of(self, entry: Entry) -> Entry | None:
-        """The entry of an entry's draft model, without that entry's system prompt; None if there is no draft model."""
+        """The entry of the draft model that `entry` names, without a system prompt; None if there is no draft model."""
         draft = self.entries.get(drafts.named(entry.flags) or "")
         return replace(draft, system_prompt=None) if draft else None
 

@@ -32,7 +32,7 @@ def of_node(
     warned: Sequence[str],
     orphans: Sequence[str],
 ) -> str:
-    """All plans of a node, and the problems of the node as a whole."""
+    """All plans of a node, and the problems, warnings and orphans of the node as a whole."""
     lines = [*_misfits(problems)]
     lines += [_row("warning", text) for text in warned]
     lines += [_row("orphan", f"{name} is on the node, but not in the inventory") for name in orphans]

@@ -34,7 +34,7 @@ def _read(release: Release) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _tasks(path: str, flags: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Raises LookupError where unknown, which is not cached: the disk of the models may be mounted later."""
+    """Raises LookupError if the tasks are unknown. The error is not cached: the models' disk may be mounted later."""
     # Most commands of an engine's unit need none of the tables of models.
     from ..models.config import facts, tasks
 

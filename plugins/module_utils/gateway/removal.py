@@ -22,7 +22,7 @@ def holder() -> Sequence[Part]:
 
 
 def everything() -> Sequence[Part]:
-    """keepalived comes first, so that another gateway has the address before HAProxy stops.
+    """The parts to remove. keepalived comes first, so that another gateway has the address before HAProxy stops.
     Raises OSError, ValueError."""
     written = files.read_written(STATE).get("files", [])
     # The links are removed; the certificate and its key stay.

@@ -46,7 +46,7 @@ def _adapter_flags(entry: Mapping[str, Any], paths: Mapping[str, str], rank: int
 def _environment(serving: Serving) -> dict[str, str]:
     return {
         "VLLM_NO_USAGE_STATS": "1",
-        # The default of the engine. Only an explicit value gives the workers this grace on SIGTERM.
+        # 5 s is the engine's default, but only an explicit value gives the workers this grace on SIGTERM.
         "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
         "VLLM_ENGINE_READY_TIMEOUT_S": str(serving.start_timeout),
         "VLLM_CACHE_ROOT": serving.cache_path,

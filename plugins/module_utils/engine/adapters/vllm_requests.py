@@ -89,7 +89,7 @@ def _form(fields: Mapping[str, str], name: str, content: bytes) -> Body:
         f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
         for key, value in fields.items()
     ]
-    # A quotation mark would end the name. The engine reads the file's form from its content.
+    # A quotation mark would end the name. The engine recognises the file's format by its content.
     file = f'form-data; name="file"; filename="{quote(name)}"\r\nContent-Type: application/octet-stream'
     parts += [f"--{_BOUNDARY}\r\nContent-Disposition: {file}\r\n\r\n".encode(), content]
     parts.append(f"\r\n--{_BOUNDARY}--\r\n".encode())

@@ -19,7 +19,7 @@ from ...models.fit.misfit import Misfit
 from .network import UNKNOWN, Network
 
 DIVISION = "division"
-"""The check that a model is divided over its nodes."""
+"""The name of the check that a model is divided over its nodes."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Planned:
 
     flags: Mapping[str, Any]
     added: Mapping[str, int]
-    """The flags that the model registry entry does not have."""
+    """The proposed flags, which the model registry entry does not have."""
     problems: tuple[Misfit, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ INTERVALS = dict(zip(METRICS_TIMERS, (60, 300), strict=True))
 """Seconds between two rounds of each timer."""
 
 GROUPS = {"node": ("state", "recovery", "gpus", "rdma"), "doctor": ("doctor",)}
-"""The collectors that each timer runs, by the timer's instance: quick collectors, and the doctor."""
+"""The collectors that each timer runs, by the word after @ in its name: quick collectors, and the doctor."""
 
 TIMEOUT = 180
 """Seconds for a round: four collectors that hang take 160 seconds."""

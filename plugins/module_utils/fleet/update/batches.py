@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from .serving import Serving
 
 _NUMBER = re.compile("[0-9]{1,9}")
-"""Python refuses to convert thousands of digits."""
+"""At most 9 digits: Python refuses to convert a text of thousands of digits."""
 
 
 @dataclass(frozen=True, order=True)

@@ -20,8 +20,11 @@ def lines(
     *,
     updates: bool = False,
 ) -> list[str]:
-    """The texts about a result of engine_release on a host; empty if nothing waits. `instances` are those of the host,
-    `playing` the hosts of the run. `updates`: whether the run is an update, which plans its swaps next."""
+    """The texts about a result of engine_release on a host: what waits, is pinned or is left over.
+
+    `instances` are those of the host, `playing` the hosts of the run. `updates`: whether the run is an update, which
+    plans its swaps next.
+    """
     advice = "" if updates else " Nothing was restarted. Run baremetal.inference.update_model to swap to it."
     gangs = {raw.get("name"): raw["nodes"] for raw in gangs_of(instances)}
     found: list[str] = []

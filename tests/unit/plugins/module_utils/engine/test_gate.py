@@ -63,7 +63,7 @@ def test_a_gate_closes_and_opens(nft: Nft) -> None:
 
 
 def test_only_new_connections_of_clients_are_refused(nft: Nft) -> None:
-    """Probes of the node and a gateway on the node both use the loopback interface. The account tells them apart."""
+    """Probes of the node and a gateway on the node both use the loopback interface. Their user tells them apart."""
     gate.close(5005)
     rules = [line for line in nft.loaded[0].splitlines() if line.startswith("add rule")]
     assert len(rules) == 2 and all("== syn reject with tcp reset" in rule for rule in rules)

@@ -66,7 +66,7 @@ def test_listed_gpus_keep_their_names() -> None:
 
 
 def test_a_wish_for_a_number_of_gpus_gets_whole_and_free_gpus() -> None:
-    """The second instance has index 0 by its UUID, and the GPU in MIG mode does not count as a whole GPU."""
+    """The second instance has GPU 0 by its UUID, and the GPU in MIG mode does not count as a whole GPU."""
     assert names(2, [uuid(0)], gpus=NODE) == [("1", "3"), (uuid(0),)]
     assert names(1, ["2:0"], 1, gpus=NODE) == [("0",), ("2:0",), ("1",)]
 

@@ -55,7 +55,7 @@ def test_wrong_sources_of_needed_models_are_reported() -> None:
 def test_the_agent_on_the_port_of_an_engine_or_at_a_foreign_address_is_a_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both mistakes are reported at once. An absent instance has no port."""
+    """Both mistakes are reported at once. The ports of an absent instance do not count."""
     monkeypatch.setattr(agent_service, "problem_with", lambda address, port, pid: f"{address}:{port} of {pid}")
     leaves = {"name": "side", "port": 5005, "state": "absent"}
     instances: list[Any] = [{"name": "main", "port": 5004}, leaves]

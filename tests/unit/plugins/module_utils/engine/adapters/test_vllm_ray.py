@@ -83,7 +83,7 @@ def test_a_follower_repeats_a_failed_start_of_ray_and_ends_when_ray_ends(tmp_pat
 
 
 @pytest.mark.parametrize("rank", [LEADER, FOLLOWER])
-def test_the_secret_is_only_in_a_file_of_mode_0600(rank: Rank, tmp_path: Path) -> None:
+def test_the_secret_is_in_a_file_of_mode_0600_and_in_no_command(rank: Rank, tmp_path: Path) -> None:
     _code, calls = run(rank, tmp_path)
     token = tmp_path / "ray.token"
     assert token.read_text() == SECRET and token.stat().st_mode & 0o777 == 0o600
@@ -115,7 +115,7 @@ def test_an_image_without_ray_2_52_or_later_is_refused(program: str, words: str,
     assert done.returncode == (1 if words else 0) and done.stderr.startswith(words) and "Traceback" not in done.stderr
 
 
-def test_the_leader_keeps_its_own_variables(tmp_path: Path) -> None:
+def test_the_variables_that_stay_on_the_leader_are_listed_for_ray(tmp_path: Path) -> None:
     run(LEADER, tmp_path)
     kept = (tmp_path / "ray_non_carry_over_env_vars.json").read_text()
     for name in ("VLLM_API_KEY", "VLLM_HOST_IP", "NCCL_IB_HCA", vllm_ray.SECRET):

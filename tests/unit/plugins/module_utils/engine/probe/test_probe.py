@@ -22,7 +22,7 @@ PID = 100
 
 
 class ApiServer:
-    """An API server that answers from a table of paths; it remembers the last request to each."""
+    """An API server that answers from a table of paths, and keeps the last request to each path."""
 
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, Any]] = {

@@ -40,7 +40,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("active", ["activating", "inactive", "failed"])
 def test_a_record_of_serving_is_outdated_if_the_unit_does_not_serve(active: str) -> None:
-    """As after a loss of power. A record of another state is not outdated."""
+    """A loss of power leaves such a record. A record of another state is not outdated."""
     serves = replace(STATE, state=gangs.SERVING)
     assert gangs.of_last_supervisor(serves, active)
     assert not gangs.of_last_supervisor(STATE, active)

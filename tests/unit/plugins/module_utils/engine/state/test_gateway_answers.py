@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.g
 
 
 def written(paths: Paths, answers: GatewayAnswers) -> list[GatewayAnswer]:
-    """What a reader finds."""
+    """The answers that a reader of the file finds."""
     files.write(paths.gateway_answers("main"), files.to_json(answers.to_json()))
     return gateway_answers.read(paths, "main")
 
