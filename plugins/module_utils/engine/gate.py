@@ -21,7 +21,7 @@ TABLE = "inference_gate"
 
 GATEWAY_USER = "haproxy"
 """The user of a gateway on the same machine, whose connections come over the loopback interface. Connections of other
-users pass: the node's own probes are those of root."""
+users pass: the node's own probes run as root."""
 
 NFT_SECONDS = 20.0
 

@@ -75,7 +75,7 @@ class Access:
     insecure: Sequence[str] = ()
     """HOST[:PORT] of image registries, or networks, for which plain HTTP and any certificate are accepted."""
     proxies: Mapping[str, str] = field(default_factory=dict)
-    """The proxies of Docker's daemon by scheme. Without any, those of this process."""
+    """The proxies of Docker's daemon by scheme. Without any, the proxies of this process count."""
     no_proxy: Sequence[str] = ()
     """Hosts, domains and networks that are reached without a proxy."""
     authorities_path: Path = AUTHORITIES
@@ -137,7 +137,7 @@ class Registry:
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
     def _context(self) -> ssl.SSLContext:
-        """What TLS trusts: the node's authorities, and those of this image registry. Everything if it is insecure."""
+        """What TLS trusts: the authorities of node and image registry; everything for an insecure image registry."""
         context = ssl.create_default_context()
         # Python 3.13 refuses authorities without some extensions, which Docker accepts.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT

@@ -120,8 +120,7 @@ class UpdateFacts:
     problems: tuple[str, ...]
     """Why the instance cannot run the target."""
     coming: Endpoint | None = None
-    """The endpoint of the target, where the target is due and its endpoint differs from that of the release that
-    runs."""
+    """The endpoint of the target, if the target is due and has another endpoint than the release that runs."""
     gang: tuple[str, ...] = ()
     """The members of the gang by rank, if the instance spans several nodes. The first member leads."""
 

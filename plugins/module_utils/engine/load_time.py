@@ -53,7 +53,7 @@ def _bytes(model: Path) -> int:
 
 
 def swap_seconds(load: float | None) -> int | None:
-    """For how many seconds a swap keeps requests away, without the drain; None where the load is unknown."""
+    """The seconds for which a swap keeps requests away, without the drain; None where the load is unknown."""
     return None if load is None else round(load * MARGIN + SWAP_SECONDS)
 
 

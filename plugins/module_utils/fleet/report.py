@@ -134,8 +134,8 @@ def _instance(reported: Mapping[str, Any], now: datetime) -> Instance:
 
 
 def _silent(seconds: float | None) -> bool:
-    """Whether a gateway that last asked so many seconds ago is silent. None: the agent has recorded no
-    question of the gateway."""
+    """Whether a gateway is silent that last asked `seconds` ago. None: the agent has recorded no question of the
+    gateway."""
     return seconds is None or seconds > SILENT_SECONDS
 
 

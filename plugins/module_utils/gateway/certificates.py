@@ -43,7 +43,7 @@ class Certificate:
     fingerprint: str
     """SHA-1 in upper-case hexadecimal digits, as HAProxy shows it."""
     public_key: str
-    """In PEM."""
+    """The public key in PEM."""
 
     def days_left(self, now: datetime) -> float:
         """Days until its end; negative afterwards."""

@@ -68,7 +68,7 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_of(declared: Sequence[str], own: Sequence[str], form: str) -> list[str]:
-    """The names of the certificate, sorted: with the site's own CA, those of the host as well."""
+    """The sorted names of the certificate. With the site's own CA, the names of the host are added."""
     names = [*declared, *(own if form == CA else ())]
     return sorted({normal(name) for name in names if is_address(name) or NAME.fullmatch(name)})
 

@@ -170,12 +170,12 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Stop:
-    """How an engine ends after SIGTERM. Times in seconds."""
+    """How an engine ends after SIGTERM."""
 
     idle_grace: float
-    """From SIGTERM to SIGKILL for an engine that is drained and has no request."""
+    """Seconds from SIGTERM to SIGKILL for an engine that is drained and has no request."""
     kill_grace: int
-    """From the end of the drain time to SIGKILL."""
+    """Seconds from the end of the drain time to SIGKILL."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Log:
     line: str
     """The beginning of a line in the engine's own form."""
     process: int
-    """The part of `line` that has the process; likewise `level`, and `place` with file and line number."""
+    """Numbers of groups in `line`: `process`, `level`, and `place` with file and line number."""
     level: int
     place: int
     severities: Mapping[str, str]

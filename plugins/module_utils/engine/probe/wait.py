@@ -127,11 +127,11 @@ def refusal(paths: Paths, name: str, properties: dict[str, str]) -> str:
         release = None if number is None else releases.load(paths, name, number)
     except (KeyError, OSError, ValueError, releases.ReleaseError):
         return ""
-    # A record from before this start says nothing about this start.
+    # A record that is older than this start says nothing about this start.
     if release is None or since.timestamp() < begun:
         return ""
     age = (datetime.now(UTC) - since).total_seconds()
-    # The monotonic clock also counts, because a boot may correct the other clock.
+    # The monotonic clock also counts, because a boot may correct the wall clock.
     if min(age, runs) < release.drain_timeout + release.adapter.stop.kill_grace + REFUSAL_SLACK:
         return ""
     return f"its leader has refused it for {age:.0f} s: {known.detail}"

@@ -23,7 +23,7 @@ IOMMU = "iommu=pt"
 
 @dataclass
 class Proposed:
-    """The variables of a machine: those that machines of one kind share, those of this machine, and the proposed disks,
+    """The proposals for a machine: variables that machines of one kind share, variables of this machine, and disks,
     which a person must enable."""
 
     shared: Proposal = field(default_factory=Proposal)

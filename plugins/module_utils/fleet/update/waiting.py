@@ -58,7 +58,7 @@ def lines(
 
 
 def _pending(release: Mapping[str, Any]) -> str:
-    """The release that serves, and the one that waits."""
+    """The release that serves, and the pending release."""
     if release["staged"]:
         return f"release {release['active']}; release {release['wanted']} is staged and pending."
     return (

@@ -104,7 +104,7 @@ def test_what_runs_changes_the_id_and_the_number_does_not() -> None:
 
 
 def test_ids_are_those_of_the_first_version() -> None:
-    """Another id for the same input would make an update due on every node. Version 0.1.0 computed these."""
+    """Version 0.1.0 made these ids. Another id for the same input would make an update due on every node."""
     cpu = rendered(arguments=["--dtype", "float32"], flags={"dtype": "float32"})
     assert cpu.release.id == "39a9fd2ae46f7f5dd5cab79cffe2ce026de89831f9c2e806dc92ef5458bffe79"
     instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
@@ -341,7 +341,7 @@ def test_the_executor_is_in_the_digest_and_is_recorded_only_if_there_is_one() ->
 
 
 def test_members_with_another_secret_have_another_digest() -> None:
-    """So a rollback over a change of the secret moves all members. Without a secret, the digest stays."""
+    """The digest makes a rollback over a change of the secret move all members. Without a secret, the digest stays."""
     first, second, other = by_ray(0), by_ray(0, TOKEN + "x"), by_ray(1, TOKEN + "x")
     assert first.release.id != second.release.id
     digests = [one.release.gang.digest for one in (first, second, other) if one.release.gang]
