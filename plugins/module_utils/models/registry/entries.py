@@ -194,7 +194,10 @@ def _check_remote_code(where: str, entry: Mapping[str, Any], resolved: Mapping[s
         message = "runs code that comes with the model: read that code, then set allow-remote-code: true beside it"
         found.problem(where, message, "trust-remote-code", True)
     model, revision = str(resolved.get("model", "")), str(resolved.get("revision") or "")
-    if model.startswith(("https://", "http://")) and resolved.get("checksum"):
+    if model.startswith(("https://", "http://")):
+        if not resolved.get("checksum"):
+            message = "must pin the code that trust-remote-code runs: write the archive's checksum, sha256:CHECKSUM"
+            found.problem(where, message, "checksum", None)
         return
     directory = model.startswith(("/", ON_CONTROLLER))
     if not _COMMIT.fullmatch(revision) and not (directory and _STORE_REVISION.fullmatch(revision)):

@@ -122,7 +122,7 @@ def test_questions_are_asked_once_and_in_one_place(results: Results, model: Mode
     assert not {"common_disks", "common_admins", "engine_image"} & set(variables(found, "l40s-11"))
 
 
-def test_the_example_of_an_admin_is_accepted_by_the_site(results: Results) -> None:
+def test_the_example_of_an_admin_has_the_name_of_the_login_unless_that_is_root(results: Results) -> None:
     for login, name in (("root", "admin"), ("", "admin"), ("debian", "debian")):
         found = discover({"a": results("l40s")}, Options(login=login))
         (admin,) = enabled(found.files[DECIDE], "Answers for all machines")["common_admins"]

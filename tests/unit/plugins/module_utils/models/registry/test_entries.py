@@ -91,6 +91,7 @@ def test_a_wrong_value_of_a_key_of_the_collection_is_a_problem(entry: Any, expec
         ({"allow-remote-code": True, "revision": "main"}, ["models.x: revision: 'main': must pin"]),
         ({"allow-remote-code": True, "revision": COMMIT[:12]}, ["write a commit, 40 hexadecimal digits"]),
         ({"allow-remote-code": True, "revision": COMMIT[:12], "model": "/srv/m"}, []),
+        ({"allow-remote-code": True, "model": "https://x/m.tar"}, ["runs: write the archive's checksum, sha256:"]),
         (
             {"allow-remote-code": True, "model": "controller:/srv/m"},
             ["write the store's revision, 12 hexadecimal digits"],
