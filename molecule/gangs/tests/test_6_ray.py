@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The same gang with Ray in its containers. The engine's image has Ray, and lets processors be Ray's devices."""
+"""The same gang with Ray in its containers. The image has Ray, and a vLLM that accepts Ray on CPUs."""
 
 from __future__ import annotations
 

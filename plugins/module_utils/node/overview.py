@@ -37,17 +37,21 @@ def gather(host: Host, now: datetime) -> dict[str, Any]:
             errors[name] = str(error) or repr(error)
             return None
 
-    names = part("instances", lambda: releases.names(host.paths)) or []
+    names = part("instances", lambda: releases.names(host.paths))
+
+    def instances() -> Any:
+        return names if names is None else status.as_json(status.collect(host.paths, names))["instances"]
+
     return {
         "schema": SCHEMA,
         "time": drains.format_time(now),
         "system": part("system", lambda: _system(host.root)),
-        "instances": part("instances", lambda: status.as_json(status.collect(host.paths, names))["instances"]),
+        "instances": part("instances", instances),
         "gpus": part("gpus", lambda: _gpus(host.gpus())),
         "doctor": part("doctor", lambda: _doctor(host)),
         "rails_waiting": part("rails_waiting", lambda: boot.waiting(host.paths)),
         "lock": part("lock", lambda: _lock(host, now)),
-        "updated": part("updated", lambda: _updated(host, names)),
+        "updated": part("updated", lambda: _updated(host, names or [])),
         "backup": part("backup", lambda: _backup(host.root)),
         "errors": errors,
     }

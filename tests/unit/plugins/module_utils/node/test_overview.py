@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
@@ -75,6 +77,15 @@ def test_power_and_memory_are_unknown_if_the_gpus_do_not_answer(tmp_path: Path) 
     assert summary("") == {"present": 2, "reported": 0, **unknown}
     known = summary((GPU_DATA / "report-580.xml").read_text())
     assert known["reported"] == 2 and min(known.values()) > 0
+
+
+def test_instances_whose_names_cannot_be_read_are_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_paths: Paths) -> list[str]:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(overview.releases, "names", broken)
+    found = overview.gather(Host(Paths(tmp_path), missing), NOW)
+    assert found["instances"] is None and "Input/output error" in found["errors"]["instances"]
 
 
 def test_the_result_of_the_first_backup_is_unknown_until_its_end(tmp_path: Path) -> None:
