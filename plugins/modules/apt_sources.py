@@ -202,7 +202,8 @@ LOCK_SECONDS = 120
 BACK = "The old sources are back, because "
 """The beginning of an error after which the old files are put back."""
 
-# apt reads this after all other files. The test needs no descriptions, uses compressed lists, and calls no hook.
+# apt reads this last: in a file that also has the text of /etc/apt/apt.conf, after all files of apt.conf.d. The call
+# of apt-get needs no descriptions, uses compressed lists, and calls no hook.
 OPTIONS = """\
 Dir::Etc::SourceList "{root}/sources.list";
 Dir::Etc::SourceParts "{root}/sources.list.d";
@@ -317,8 +318,10 @@ class Manager:
                 shutil.copy(path, root / "apt.conf.d")
         for name, file in self.files(str(root)).items():
             write(root / name, file)
-        (root / "apt.conf.d/zz-own").write_text(OPTIONS.format(root=root, seconds=CONNECT_SECONDS), encoding="utf-8")
-        (root / "apt.conf").write_text(f'Dir::Etc::Parts "{root}/apt.conf.d";\n', encoding="utf-8")
+        options = OPTIONS.format(root=root, seconds=CONNECT_SECONDS)
+        write(root / "last.conf", File(f"{files.text(ETC_APT / 'apt.conf') or ''}\n{options}", 0o600))
+        places = f'Dir::Etc::Parts "{root}/apt.conf.d";\nDir::Etc::Main "{root}/last.conf";\n'
+        (root / "apt.conf").write_text(places, encoding="utf-8")
 
     def add_others(self, root: Path) -> None:
         for path in self.undeclared:

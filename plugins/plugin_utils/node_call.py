@@ -57,7 +57,7 @@ class NodeCall(ActionBase):
         return False
 
     def _answer(self) -> dict[str, Any]:
-        # In most of the collection's playbooks, the filter `counted` has imported this file before the fork.
+        # In most of the collection's playbooks, the filter `counted` has imported the implementation before the fork.
         calls = "ansible_collections.baremetal.inference.plugins.module_utils.node.calls"
         name = self._task.action.rpartition(".")[2]
         implementation = import_module(f"{calls}.{name}").run

@@ -5,8 +5,8 @@
 
 The result has names of CDI devices: the index or the UUID of a GPU; for a MIG device, GPU:DEVICE or its UUID.
 A specification of nvidia-ctk has both: its default device-name-strategy is index and uuid. A GPU that an instance lists
-keeps its name: so the release stays the same, whether the driver answers or not. Only the case of a UUID follows the
-driver.
+keeps its name: so the release stays the same, whether the driver answers or not. Only upper
+and lower case in a UUID become those of the driver.
 """
 
 from __future__ import annotations

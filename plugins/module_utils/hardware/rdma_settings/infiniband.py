@@ -18,7 +18,7 @@ PARTITIONS = "/etc/opensm/partitions.conf"
 DEFAULT_PARTITION = 0x7FFF
 
 GROUP_MTU = 5
-"""The number of 4096 bytes in the InfiniBand specification, for the MTU of a multicast group. Source: opensm(8)."""
+"""The MTU of a multicast group: 5 stands for 4096 bytes in the InfiniBand specification. Source: opensm(8)."""
 
 
 def check(wish: Wish, found: Sequence[Port], chosen: Sequence[Port], foreign: bool, findings: Findings) -> None:

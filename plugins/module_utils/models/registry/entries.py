@@ -172,7 +172,10 @@ def _check_entry(
                 found.problem(where, mistake, key, entry[key])
         return
     if "model" not in entry and "base" not in entry:
-        message = "is required: a hub id, a path on the node, or controller:/path; or base, for a variant or an adapter"
+        message = (
+            "is required: a hub id, the URL of an archive, a path on the node, or controller:/path; or base, for a "
+            "variant or an adapter"
+        )
         found.problem(where, message, "model")
     flags = {}
     for key, value in entry.items():

@@ -264,7 +264,10 @@ class Channel:
     def _attend(self, peer: _Peer, now: float) -> None:
         """Send beats and what waits; judge silence; end a connection that is being closed."""
         if peer.link is None:
-            if now - peer.began >= gang_link.HELLO_LIMIT:
+            # At the end, a connection that is still being made has nothing to send.
+            if self._end_by is not None:
+                self._drop(peer)
+            elif now - peer.began >= gang_link.HELLO_LIMIT:
                 self._fail(peer, f"cannot be reached (no answer within {gang_link.HELLO_LIMIT:.0f} s)")
             return
         if self._end_by is not None and peer.close_by is None:

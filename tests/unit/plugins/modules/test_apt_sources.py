@@ -42,7 +42,7 @@ class Node:
         verb = argv[-1] if "APT_CONFIG" in environ_update else "refresh"
         self.calls.append(verb)
         if verb == "update":
-            root = Path(environ_update["APT_CONFIG"]).parent
+            self.root = root = Path(environ_update["APT_CONFIG"]).parent
             self.seen = {str(p.relative_to(root)): p.read_text() for p in root.rglob("*") if p.is_file()}
             assert stat.S_IMODE(root.stat().st_mode) == 0o755
             assert stat.S_IMODE((root / "apt.conf.d").stat().st_mode) == 0o700
@@ -83,10 +83,15 @@ def test_check_mode_predicts_the_changes_and_the_second_run_changes_nothing(node
 
 
 def test_apt_tries_the_declared_sources_through_the_declared_proxy(node: Node) -> None:
+    (node.etc / "apt.conf").write_text('APT::Update::Post-Invoke { "touch /hook"; };')
     (node.etc / "apt.conf.d/52-inference-proxy").write_text("old proxy")
     node.apply(TEST, check=True, http_proxy=PROXY)
     assert "sources.list" not in node.seen and "70debconf" in str(node.seen)
     assert PROXY in node.seen["apt.conf.d/52-inference-proxy"]
+    # apt reads the file of Dir::Etc::Main last. So no option of the node's own apt.conf calls a hook.
+    assert f'Dir::Etc::Main "{node.root}/last.conf";' in node.seen["apt.conf"]
+    own, _between, ours = node.seen["last.conf"].partition("Dir::Etc::SourceList")
+    assert "touch /hook" in own and "#clear APT::Update::Post-Invoke;" in ours
     assert "Signed-By: /etc/apt" not in node.seen["sources.list.d/test.sources"]
     # Without declared sources, apt tries the node's sources through the new proxy.
     node.apply(http_proxy=PROXY, check=True)

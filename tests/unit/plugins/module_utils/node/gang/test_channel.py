@@ -106,6 +106,22 @@ def test_both_ends_get_messages_and_beats_are_no_events(sides: Sides) -> None:
     assert leader.woken.is_set() and follower.woken.is_set()
 
 
+def test_the_end_does_not_wait_for_a_connection_that_is_still_being_made(
+    secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "CLOSING", 0.5)
+    with ExitStack() as stack:
+        # The kernel answers no further connection to a socket whose queue is full.
+        deaf = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        stack.enter_context(socket.create_connection(deaf.getsockname()))
+        gang = Gang("big", 1, members(2), deaf.getsockname()[1], 29510, "a" * 64)
+        side = Side(lambda wake: Dialer(gang, secret, wake, lambda: HELLO), stack)
+        dialer(side).want(True)
+        until(lambda: bool(side.channel._peers))
+        stack.pop_all().close()
+        assert not side.channel._thread.is_alive() and not side.of(Lost)
+
+
 def test_a_last_message_arrives_before_the_connection_closes(sides: Sides) -> None:
     leader, follower = sides
     ours, theirs = connect(sides)

@@ -114,7 +114,7 @@ def test_without_a_release_before_there_is_no_way_back() -> None:
     assert isinstance(end, Swap) and end.step == swaps.STUCK and "the swap cannot return" in end.failure
 
 
-def test_a_refusal_has_the_term_that_would_allow_the_step() -> None:
+def test_a_refusal_names_the_permission_that_would_allow_the_step() -> None:
     refused = machine.failed(replace(BEGUN, step=swaps.GATE), "busy", permission="force")
     assert isinstance(refused, Swap) and (refused.step, refused.permission) == (swaps.RELEASE, "force")
     back = machine.failed(replace(BEGUN, step=swaps.PROBE, touched=True), "no", permission="force")
