@@ -26,7 +26,7 @@ BACKUP = "baremetal.inference.backup"
 ASKED: dict[str, Any] = {"gang_sequences": 4}
 """The variables with which the inventory asks for another release."""
 
-REFUSED = "has the gang release"
+REFUSED = "has the gang digest"
 """Words of the line that a supervisor logs for each refusal of a member with another release than the leader."""
 
 OWN = "/etc/inference /var/lib/inference/releases /var/lib/inference/known-good /etc/systemd/system/vllm@*.service"

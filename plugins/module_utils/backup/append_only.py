@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Proves that the server of a repository lets a node delete no backups. Private to the collection.
 
-A server decides whether a client may delete before the server looks for the object. So the requests name objects that
+A server checks the permission to delete first, and looks for the object after that. So the requests name objects that
 do not exist: no object is lost, even if the server allows the deletion. In a bucket with versions, each deletion that
 the server allows leaves a delete marker.
 """

@@ -24,7 +24,9 @@ _REPEATED = (408, 425, 429)
 
 
 def run(target: Target, prompts: Sequence[Mapping[str, Any]], progress: Callable[[str], None]) -> tuple[Verdict, float]:
-    """Send all prompts in order. Returns the verdict of the probe, of which the prompts are a part, and the seconds.
+    """Send all prompts in order. Returns a verdict, and the seconds that the prompts took.
+
+    The caller uses the verdict as that of the whole probe.
 
     `progress` gets what is under way, in words. probe.REQUEST_TIMEOUT limits each read of an answer.
     """

@@ -48,6 +48,9 @@ def apply(flags: Flags, delta: Any) -> Flags:
 
 
 def merge(old: list[Any], added: Iterable[Any], removed: Iterable[Any]) -> list[Any]:
-    """A list without the removed values and with the added ones, sorted if the old list is sorted, else at its end."""
+    """The old list without the removed values and with the added ones.
+
+    The result is sorted if the old list is sorted. Otherwise, the added values come last.
+    """
     new = [value for value in old if value not in removed] + list(added)
     return sorted(new, key=str) if old == sorted(old, key=str) else new

@@ -61,9 +61,9 @@ def _engine(host: Host, release: Release, gang: Gang, state: GangState | None) -
     if state is None or state.state in gangs.WITHOUT_ENGINE:
         yield f"its engine runs without its gang: systemctl restart {unit_name(release.instance)}"
     elif digest != gang.digest:
-        runs, installed = digest[:DIGEST_DIGITS] or "of no gang", gang.digest[:DIGEST_DIGITS]
+        runs, installed = digest[:DIGEST_DIGITS] or "(none)", gang.digest[:DIGEST_DIGITS]
         yield (
-            f"its engine runs the gang release {runs}, and {installed} is installed: systemctl restart"
+            f"its engine has the gang digest {runs}, and the installed release has {installed}: systemctl restart"
             f" {unit_name(release.instance)}"
         )
 

@@ -202,7 +202,7 @@ class Leader:
     def _move(self, link: int, hello: Hello, seat: Seat, number: int, now: float) -> Actions:
         """Turn away a member with another release. The member moves to the leader's release if it has that release."""
         reason = (
-            f"{hello.node} has the gang release {hello.digest[:DIGEST_DIGITS]}, and {self._me} has"
+            f"{hello.node} has the gang digest {hello.digest[:DIGEST_DIGITS]}, and {self._me} has"
             f" {self.gang.digest[:DIGEST_DIGITS]}"
         )
         if hello.digest == self.gang.digest:

@@ -59,7 +59,7 @@ class SetView:
     requests: int = 0
     """Requests of the whole set since the process began."""
     servers: Mapping[str, Server] = field(default_factory=dict)
-    """By name: a node's name, or INSTANCE_bridge.NODE. The two servers of an engine that moves count as one."""
+    """By name: a node's name, or INSTANCE_bridge.NODE. The server of an instance and its next server count as one."""
     key_mark: str | None = None
     """Mark of the key that the gateway sends to the engines, empty for none; None if the gateway does not show it."""
 

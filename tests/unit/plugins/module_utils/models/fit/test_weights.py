@@ -71,7 +71,7 @@ def test_each_gpu_has_all_projections_of_latent_attention(model: Model) -> None:
     facts = model("deepseek-v3")
     assert facts.weights
     eighth = facts.weights.bytes / 8
-    # 61 layers of (1536 + 576) x 7168 bytes, and routers: 1.06 GiB. If the ranks divided them: 1/8.
+    # Each GPU has all of these: 61 layers of (1536 + 576) x 7168 bytes, and routers: 1.06 GiB. 1/8 is in `eighth`.
     assert per_gpu(facts, tensor_parallel_size=8) - eighth == pytest.approx(0.94 * GIB, rel=0.05)
 
 

@@ -54,7 +54,7 @@ def test_the_command_wait_ready_exits_with_0_for_ready_and_3_for_loading(
     assert run("wait-ready", "main", "--timeout", "0")[:2] == (3, "main: loading: serving tiny-a\n")
 
 
-REFUSED = GangState("main", 1, 0, gangs.REFUSED, "", "n2 has the gang release ab, and n1 has cd: has no release")
+REFUSED = GangState("main", 1, 0, gangs.REFUSED, "", "n2 has the gang digest ab, and n1 has cd: has no release")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_follower_has_failed_if_its_leader_refuses_it_for_longer_than_a_drain(
     )
     found, out, _errors = run("wait-ready", "main", "--timeout", "0")
     assert found == code
-    said = re.match(r"main: failed: its leader has refused it for 30\d s: n2 has the gang release", out)
+    said = re.match(r"main: failed: its leader has refused it for 30\d s: n2 has the gang digest", out)
     assert bool(said) == (code == 1)
     unit.properties["SubState"] = "start-pre"
     assert run("wait-ready", "main", "--timeout", "0")[0] == 3

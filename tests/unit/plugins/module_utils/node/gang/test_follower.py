@@ -70,7 +70,7 @@ def test_the_engine_starts_only_on_the_message_go() -> None:
 
 def test_a_leader_with_another_release_orders_a_move_and_no_engine() -> None:
     made = follower()
-    made.receive(LINK, Refused("gpu-1 has the gang release a"))
+    made.receive(LINK, Refused("gpu-1 has the gang digest a"))
     made.receive(LINK, Move(4, NEW))
     assert made.move == Move(4, NEW) and made.order.engine == NONE
 
@@ -201,9 +201,9 @@ def test_a_stop_while_the_engine_is_killed_takes_effect_after_the_engines_end() 
 
 def test_a_refusal_is_shown_until_the_leader_answers_otherwise() -> None:
     made = follower()
-    made.receive(LINK, Refused("gpu-1 has the gang release b"))
+    made.receive(LINK, Refused("gpu-1 has the gang digest b"))
     made.lost(LINK, "closed the connection")
-    assert (made.phase, made.detail) == (gangs.REFUSED, "gpu-1 has the gang release b")
+    assert (made.phase, made.detail) == (gangs.REFUSED, "gpu-1 has the gang digest b")
     made.lost(LINK + 1, "cannot be reached (Connection refused)")
     assert (made.phase, made.detail) == (gangs.MISSING, "gpu-0 cannot be reached (Connection refused)")
     made.receive(LINK + 2, Welcome())

@@ -114,7 +114,7 @@ def test_followers_must_move_to_the_release_of_their_leader(make_gang: Make) -> 
     until(lambda: moved.exists() and moved.read_text() == "b" * 64, report=logs(units))
     assert not follower.running
     # The leader's status shows why the follower does not move.
-    until(lambda: leader.notified("gpu-1 has the gang release aaaaaaaaaaaa"), report=logs(units))
+    until(lambda: leader.notified("gpu-1 has the gang digest aaaaaaaaaaaa"), report=logs(units))
     until(lambda: leader.notified("has no such release"), report=logs(units))
 
 
@@ -184,12 +184,12 @@ def test_a_gang_waits_for_one_missing_member_of_three(make_gang: Make, number: s
     assert leader.state is not None and leader.state.epoch == 2
 
 
-def test_a_follower_with_another_gang_release_is_refused(make_gang: Make) -> None:
+def test_a_follower_with_another_gang_digest_is_refused(make_gang: Make) -> None:
     leader, follower = units = make_gang()
     follower.gang = replace(follower.gang, digest="b" * 64)
     leader.start()
     follower.start()
-    words = "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa"
+    words = "gpu-1 has the gang digest bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa"
     until(lambda: follower.notified(f"refused by the leader gpu-0: {words}"), report=logs(units))
     until(lambda: leader.notified(f"waits for gpu-1 (rank 1: refused: {words}"), report=logs(units))
     assert leader.phase == gangs.WAITING and follower.phase == gangs.REFUSED

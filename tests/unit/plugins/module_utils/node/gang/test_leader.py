@@ -98,12 +98,12 @@ def test_the_leader_waits_again_for_a_member_that_was_lost() -> None:
     assert [(seat.member.node, seat.detail) for seat in leader.missing()] == [("gpu-1", "was silent for 10 s")]
 
 
-def test_a_member_with_another_gang_release_is_refused_and_must_move() -> None:
+def test_a_member_with_another_gang_digest_is_refused_and_must_move() -> None:
     leader = Leader(gang(0), EPOCH)
     actions = leader.receive(11, hello(digest=NEW), "10.0.0.2", 0.0)
     refused, move = sent(actions, 11)
     assert isinstance(refused, Refused) and move == Move(0, OLD)
-    assert "gpu-1 has the gang release bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa" in refused.reason
+    assert "gpu-1 has the gang digest bbbbbbbbbbbb, and gpu-0 has aaaaaaaaaaaa" in refused.reason
     assert closed(actions) == {11}
     (seat,) = leader.missing()
     assert (seat.state, seat.detail) == (gangs.REFUSED, f"{refused.reason}: it moves")

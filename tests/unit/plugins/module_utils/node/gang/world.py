@@ -40,7 +40,7 @@ RESTART = 2.0
 KEY = gang_key(b"0123456789abcdef", "big")
 
 OLD, NEW = "a" * 64, "b" * 64
-"""Digests of gang releases."""
+"""Gang digests."""
 
 
 def gang(rank: int, size: int = 2, digest: str = OLD) -> Gang:
