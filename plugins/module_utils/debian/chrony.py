@@ -78,7 +78,7 @@ def mistakes(servers: Iterable[str], pools: Iterable[str], config: Iterable[str]
 
 
 def source_lines(servers: Iterable[str], pools: Iterable[str]) -> list[str]:
-    """The directives. A source without options gets `iburst`: four queries at once when chronyd starts."""
+    """The directives. A source without options gets `iburst`: the first queries follow each other within seconds."""
     both = [*(("server", item) for item in servers), *(("pool", item) for item in pools)]
     return [
         " ".join([kind, *words] + (["iburst"] if len(words) == 1 else []))

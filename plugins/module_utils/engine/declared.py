@@ -17,7 +17,7 @@ from ..models.flags.catalogue import Catalogue
 from ..models.flags.check import arguments
 from ..models.registry import drafts, entries
 from ..models.registry.entries import Entry, Registry
-from ..models.registry.variants import lineage
+from ..models.registry.needed import needed
 from .adapters.catalogues import choose
 from .instance import Instance
 from .instances import needed_entries, served_entries, sound_instances
@@ -115,7 +115,7 @@ def _checked(
     images: dict[str, set[str]] = {}
     for raw in present_instances(instances):
         if isinstance(raw, Mapping) and isinstance(raw.get("model"), str):
-            for name in lineage(models, raw["model"]):
+            for name in needed(models, [raw["model"]]):
                 images.setdefault(name, set()).add(str(raw.get("image") or ""))
     problems = [one for one in registry.problems if "" in images.get(_entry(one), {""})]
     warnings = [one for one in registry.warnings if "" in images.get(_entry(one), {""})]

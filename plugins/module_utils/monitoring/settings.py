@@ -22,7 +22,7 @@ PREFIX = "monitoring_"
 WHERE = "role monitoring"
 
 USER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-"""The names that users may have. Basic auth ends a name at a colon, and these names need no quotes in a file."""
+"""The names that users may have. Basic auth ends a name at a colon. In quotes of YAML, these names need no escape."""
 
 INTERNAL_USER = "inference-internal"
 """The user by which Prometheus and Alertmanager reach each other. The host makes its password."""
@@ -162,7 +162,8 @@ def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:
     except ValueError:
         message = "must be an address of the monitoring host, 0.0.0.0, or :: for both families"
         refuse("bind_address", message, raw["bind_address"])
-        return
+        # No second message about this address.
+        loopback = True
     if not loopback and not raw["users"] and not raw["anonymous"]:
         refuse(
             "users",

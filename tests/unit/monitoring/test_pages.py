@@ -20,7 +20,7 @@ CONSOLES = sorted((FILES / "consoles").glob("*.html"))
 
 
 def dashboard_queries(path: Path) -> Iterator[str]:
-    """The queries of a dashboard, with a value in the place of each of its variables."""
+    """The queries of a dashboard, as they are written, with the names of its variables."""
     document = json.loads(path.read_text())
     # A row of panels has no queries.
     for panel in document["panels"]:

@@ -76,8 +76,13 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
         )
         return layout
     entry: dict[str, Any] = {"model": wanted.model}
-    remote = not wanted.model.startswith(("/", ON_CONTROLLER))
-    if remote and REVISION.fullmatch(wanted.revision):
+    archive = wanted.model.startswith(("https://", "http://"))
+    remote = not archive and not wanted.model.startswith(("/", ON_CONTROLLER))
+    if archive:
+        layout.proposal.ask(
+            "models", "group_vars/all/models.yml", f"which checksum has {wanted.model}? Add the key checksum: sha256:…"
+        )
+    elif remote and REVISION.fullmatch(wanted.revision):
         entry["revision"] = wanted.revision
     elif remote:
         layout.proposal.ask(
@@ -91,6 +96,8 @@ def plan(machines: Mapping[str, Machine], wanted: Wanted | None) -> Layout:
         silent = (
             "discover does not read models on the nodes"
             if wanted.model.startswith("/")
+            else "discover does not read archives"
+            if archive
             else "its configuration does not show the size of its weights"
         )
         reason = wanted.error or silent

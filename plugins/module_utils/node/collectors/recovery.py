@@ -30,7 +30,9 @@ HELP: Help = {
 
 
 def render(paths: Paths, now: datetime, samples: Samples) -> None:
-    """Add the state of each instance; nothing if the role is not installed. Raises OSError, ValueError."""
+    """Add the state of each instance; nothing if the role recovery has not set up the node.
+
+    Raises OSError, ValueError."""
     found = settings.read(paths)
     if found is None:
         return

@@ -37,7 +37,7 @@ class Settings:
 
 
 def read(paths: Paths) -> Settings | None:
-    """The settings of this node; None if the role is not installed.
+    """The settings of this node; None if the role recovery has not set up the node.
     Raises OSError, and ValueError if the file is damaged."""
     value = files.read_json(paths.recovery_settings)
     if value is None:

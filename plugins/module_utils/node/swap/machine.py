@@ -8,7 +8,8 @@ begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - u
 A gang has two more steps: `staged` after `begun`, and `members` before `prove`. The leader swaps for the whole gang. In
 `members`, followers mark the release as proven, before the leader does in `prove`.
 
-- Before `stop`, a failure undrains the instance, and nothing was changed: refused.
+- Before `stop`, a failure leads to the step `release`, which opens the gate and undrains the instance, and then to
+  `unbridge`: refused.
 - From `stop` on, a failure starts the release before by the same steps: returned.
 - On both ways back, a step other than `unbridge` that fails within SLOW_SECONDS is tried again. After a slow
   failure or the last try, or without a release before, requests stay away: stuck.

@@ -70,6 +70,20 @@ def test_a_deprecated_flag_and_a_missing_catalogue_are_warnings() -> None:
     assert "no catalogue of the flags of vLLM 0.32.9" in Declared.read(models, version="0.32.9").warnings[0]
 
 
+def test_a_draft_is_checked_by_the_flags_of_the_image_that_loads_the_draft() -> None:
+    own = "vllm/vllm-openai@sha256:00"
+    models = {
+        "big": {"model": "/m/big", "speculative-config": {"model": "small", "num_speculative_tokens": 2}},
+        "small": {"model": "/m/small", "monokernel": True},
+    }
+    instances = [{**MAIN, "model": "big", "image": own}]
+    known = Declared.read(models, instances, "0.32.0", GPUS, {own: "0.33.0"})
+    assert not [one for one in known.problems if "monokernel" in str(one)]
+    # monokernel is a flag of 0.33.0.
+    unknown = Declared.read(models, instances, "0.32.0", GPUS, {own: "0.32.0"})
+    assert [one for one in unknown.problems if "monokernel" in str(one)]
+
+
 def test_a_model_registry_that_is_no_dictionary_is_a_problem() -> None:
     declared = Declared.read(["tiny"], [MAIN])
     assert declared.entries == {} and declared.needed == {}

@@ -43,6 +43,11 @@ def test_a_wrong_setting_of_a_monitoring_host_is_a_problem(
     assert not result.files and not result.secrets
 
 
+def test_a_wrong_address_hides_no_mistake_of_a_user(made: Callable[..., Plan]) -> None:
+    problems = "\n".join(made(bind_address="everywhere", users={"a:b": "long-enough-31"}).problems)
+    assert "monitoring_bind_address: 'everywhere'" in problems and "monitoring_users: 'a:b'" in problems
+
+
 def test_all_variables_with_placeholders_are_problems_and_no_placeholder_is_shown(made: Callable[..., Plan]) -> None:
     """The playbook baremetal.inference.monitoring has no other check of placeholders."""
     unset = "change-me-8812"

@@ -63,6 +63,12 @@ def test_a_model_that_cannot_be_read_is_written_without_instances(machine: Make)
     assert "the hub does not answer" in layout.proposal.findings[0]
 
 
+def test_an_archive_needs_its_checksum_and_is_not_planned(machine: Make) -> None:
+    layout = planned(None, machine("l40s"), model="https://files.example.com/qwen3-8b.tar", revision="")
+    checksum, instances = (question.text for question in layout.proposal.questions)
+    assert "Add the key checksum: sha256:" in checksum and "discover does not read archives" in instances
+
+
 def test_the_name_of_an_entry_comes_from_the_model() -> None:
     assert Wanted("Qwen/Qwen3-32B").entry_name == "qwen3-32b"
     assert Wanted("controller:/srv/models/My Model_v1.5/").entry_name == "my-model-v1.5"

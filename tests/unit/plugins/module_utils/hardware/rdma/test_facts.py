@@ -223,7 +223,7 @@ def test_each_part_can_be_read_alone(node: Any, part: str, key: str) -> None:
     assert {port[other] for other in others} == {None}
 
 
-def test_without_rdma_there_are_no_devices_and_no_controllers(machine: Any) -> None:
+def test_without_rdma_there_are_no_devices_and_no_nics(machine: Any) -> None:
     found = gather(machine, NO_PROGRAMS)
     assert (found["rdma_devices"], found["rdma_nics_without_driver"]) == ([], [])
 

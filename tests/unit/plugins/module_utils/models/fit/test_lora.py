@@ -62,7 +62,7 @@ def test_without_adapters_nothing_is_reserved() -> None:
     ],
 )
 def test_the_matrices_of_each_layer_count(entry: dict[str, Any], rows: float) -> None:
-    # Two layers of rank 8 and 2 bytes. The embedding and the head count if the engine's class names them.
+    # Two layers of rank 8 and 2 bytes. Embedding and head are counted if the engine's class names them.
     embedding = 2 * (8 + 100) * 8 * 2 * entry.get("max-loras", 1) if lora.EMBEDDINGS in words() else 0
     assert reserved(DENSE, {**ON, **entry}) == 2 * rows * 8 * 2 + embedding
 
@@ -83,7 +83,7 @@ def test_the_matrices_of_every_expert_count() -> None:
     assert divided == 2 * (24 + 16 + 16 + 2 * (48 + 24) + 12) * 16 + embedding
 
 
-def test_embedding_and_head_count_if_the_engines_class_has_adapters_for_them(model: Model) -> None:
+def test_embedding_and_head_are_counted_if_the_engines_class_has_adapters_for_them(model: Model) -> None:
     config = model("llama-3-8b").config
     flags = read(ON)[0]
     with_them = lora.reserved(config, flags, "bfloat16")
