@@ -35,7 +35,7 @@ def is_idle(paths: Paths, release: Release, now: datetime) -> bool:
     swap = swaps.read(paths, release.instance)
     if swap is not None and swap.step == swaps.STOP:
         return True
-    if drains.read(paths, release.instance, now) is None:
+    if not drains.is_drained(paths, release.instance, now):
         return False
     try:
         return in_flight(paths, release) == 0

@@ -78,6 +78,11 @@ def read(paths: Paths, name: str, now: datetime) -> Drain | None:
         return Drain("unknown", f"{path} is damaged ({error}); inferctl undrain {name} removes it", "unknown")
 
 
+def is_drained(paths: Paths, name: str, now: datetime) -> bool:
+    """Whether a drain of the instance is in force."""
+    return read(paths, name, now) is not None
+
+
 def _from_json(value: Any) -> Drain:
     """Read a drain. Raises ValueError where the value is no drain of this schema."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:

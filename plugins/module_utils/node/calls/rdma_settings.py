@@ -74,7 +74,8 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         with boot.alone(paths, module.check_mode) as stale:
             if stale:
                 facts = boot.gather(paths.root, run)
-            busy = machine.serving(run, lambda name: name in module.params["drained"] or _is_drained(paths, name))
+            drained, now = module.params["drained"], datetime.now(UTC)
+            busy = machine.serving(run, lambda name: name in drained or drains.is_drained(paths, name, now))
             report = boot.settle(paths.root, wanted, facts, run, bool(busy), module.check_mode)
             if not module.check_mode:
                 boot.record_waiting(paths, report)
@@ -90,10 +91,6 @@ def recorded(module: Call, paths: Paths, run: Run) -> None:
         module.fail_json(msg="\n- ".join(["rdma_settings: not everything was set.", *failures]), **found)
     diff = written.diff_of_settings(report.changes)
     module.exit_json(changed=bool(report.changes), due=bool(report.changes), diff=diff, **found)
-
-
-def _is_drained(paths: Paths, name: str) -> bool:
-    return drains.read(paths, name, datetime.now(UTC)) is not None
 
 
 def plain(report: boot.Report, busy: Sequence[str]) -> dict[str, Any]:
@@ -123,7 +120,8 @@ def outcome(module: Call, paths: Paths, planned: Plan, stored: Any, facts: dict[
     with boot.alone(paths, check) as stale:
         if stale:
             facts = boot.gather(paths.root, run)
-        busy = machine.serving(run, lambda name: _is_drained(paths, name))
+        now = datetime.now(UTC)
+        busy = machine.serving(run, lambda name: drains.is_drained(paths, name, now))
         report = boot.settle(paths.root, planned.desired, facts, run, bool(busy), check)
         if not check:
             boot.record_waiting(paths, report)

@@ -90,17 +90,14 @@ def _recorded(paths: Paths) -> Desired:
     return wanted
 
 
-def _is_drained(paths: Paths, name: str) -> bool:
-    return drains.read(paths, name, datetime.now(UTC)) is not None
-
-
 def _apply(options: argparse.Namespace, paths: Paths) -> int:
     wanted = _recorded(paths)
     facts = boot.wait_for_devices(paths.root, wanted, run, options.wait)
     with boot.alone(paths) as stale:
         if stale:
             facts = boot.gather(paths.root, run)
-        busy = [] if options.force else machine.serving(run, lambda name: _is_drained(paths, name))
+        now = datetime.now(UTC)
+        busy = [] if options.force else machine.serving(run, lambda name: drains.is_drained(paths, name, now))
         report = boot.settle(paths.root, wanted, facts, run, bool(busy))
         boot.record_waiting(paths, report)
     if options.json:

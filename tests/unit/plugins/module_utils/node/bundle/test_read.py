@@ -131,6 +131,19 @@ def test_an_incomplete_nvidia_report_is_a_partial_part(packed: bool) -> None:
     assert (part.status, part.reason, text) == (PARTIAL, "it did not end", "half of it\n")
 
 
+def test_a_long_nvidia_report_ends_with_a_full_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "first line\nAuthorization: Bearer abcdef\n"
+    monkeypatch.setattr(read, "REPORT_LARGEST", 15)
+
+    def run(command: Sequence[str], _limit: float) -> Outcome:
+        Path(command[2]).write_text(text)
+        return Outcome(0)
+
+    assert collect(Reader(run, []).report("report.log"))[1] == "first line\n"
+    monkeypatch.setattr(read, "REPORT_LARGEST", len(text))
+    assert collect(Reader(run, []).report("report.log"))[1].count("\n") == 2
+
+
 def test_the_unpacked_report_replaces_a_damaged_packed_report() -> None:
     def run(command: Sequence[str], _limit: float) -> Outcome:
         log = Path(command[2])
