@@ -303,7 +303,9 @@ engine:
       description: How containers get GPUs, V(cdi) from Docker itself, V(runtime) from NVIDIA's runtime.
       type: str
     cdi_problem:
-      description: Why containers cannot get GPUs by CDI name, and what to do; empty if they can.
+      description:
+        - Why containers cannot get GPUs by CDI name, from Docker or from NVIDIA's runtime, and what to do. Empty if
+          they can.
       type: str
     driver_loaded:
       description: Whether an NVIDIA driver is loaded.

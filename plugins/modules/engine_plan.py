@@ -70,7 +70,9 @@ options:
     type: path
     default: /var/lib/docker
   cdi_problem:
-    description: Why containers of this node cannot get GPUs by CDI name. Empty if they can.
+    description:
+      - Why containers of this node cannot get GPUs by CDI name, from Docker or from NVIDIA's runtime. Empty if they
+        can.
     type: str
     default: ""
   agent:

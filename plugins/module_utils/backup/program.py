@@ -93,11 +93,15 @@ def as_text(value: dict[str, Any], now: float, running: str = "") -> str:
 def said(job: str, known: dict[str, Any]) -> str:
     """The result of a successful job, as text."""
     if job == "backup":
+        # Not by core.sizes.counted: the imports of the module `backup` are at their limit.
+        saved = f"{known['files']} file{'s' * (known['files'] != 1)}"
         return (
-            f"snapshot {known['snapshot']}, {known['files']} files, {known['bytes'] / 1024:.0f} KiB,"
+            f"snapshot {known['snapshot']}, {saved}, {known['bytes'] / 1024:.0f} KiB,"
             f" {known['added'] / 1024:.0f} KiB of them new" + late(known.get("behind", 0))
         )
-    return f"{known['snapshots']} snapshots kept" if job == "prune" else f"intact, {known['subset']} of the data read"
+    if job == "prune":
+        return f"{known['snapshots']} snapshot{'s' * (known['snapshots'] != 1)} kept"
+    return f"intact, {known['subset']} of the data read"
 
 
 def late(behind: float) -> str:

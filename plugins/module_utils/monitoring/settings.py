@@ -136,6 +136,8 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
             refuse("extra_rules", "must have names of files that end in .yml", name)
         if not isinstance(text, str):
             refuse("extra_rules", f"must have the text of each file: write {name}: |, and indent the rules below", name)
+        elif not _is_utf8(text):
+            refuse("extra_rules", "must have texts in UTF-8: convert the file from which you read the text", name)
     _check_access(raw, refuse)
     problems += [
         Problem(WHERE, message, place) for name in SECRETS for place, message in placeholders(PREFIX + name, raw[name])
@@ -144,6 +146,15 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     known.update({name: tuple(raw[name]) for name in ("remote_write", "scrape_configs", "receivers", "routes")})
     known["users"] = {str(name): str(password) for name, password in raw["users"].items()}
     return Settings(**known), problems
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8. Ansible's lookups keep other bytes of a file as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_url(text: str) -> bool:

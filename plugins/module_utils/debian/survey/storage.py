@@ -12,7 +12,8 @@ from ..block_devices import NO_DISK, BlockDevices
 from ..disks import DiskError, obstacles
 
 UNREADABLE = ("nvme-eui.", "wwn-", "scsi-3", "nvme-nvme.", "scsi-SATA_", "scsi-0")
-"""Starts of names without vendor and model. A person reads a name with vendor and model more easily."""
+"""Starts of names that a person reads less easily than another name of the same disk. Most have no vendor and model.
+`scsi-SATA_` and `scsi-0` have both: such a disk may also have a name that begins with `ata-` or `scsi-S`."""
 
 
 def names(directory: Path) -> list[Path]:

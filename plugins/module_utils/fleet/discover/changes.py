@@ -42,9 +42,9 @@ def _parse(content: str) -> dict[str, Any]:
         return {}
 
     class Loader(yaml.SafeLoader):
-        """Reads values with tags of Ansible, such as !vault, as nothing."""
+        """Reads values with tags of Ansible, such as !vault, as UNREAD."""
 
-    Loader.add_multi_constructor("!", lambda loader, suffix, value: None)
+    Loader.add_multi_constructor("!", lambda loader, suffix, value: record.UNREAD)
     # A subclass of the safe loader.
     parsed = yaml.load(content, Loader=Loader)
     return parsed if isinstance(parsed, dict) else {}

@@ -38,7 +38,7 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 
 def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
-    """The machines, each once, and a line for each further address of a machine.
+    """The machines, each once, and a line for each further address, port or name of a machine.
 
     One start of one kernel has one boot id. Containers share the kernel of their host, so only two logins that also
     have one machine id are the same machine.
@@ -47,10 +47,12 @@ def without_twins(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]
     lines = []
     for machine in machines:
         boot = (str(machine.system.get("boot_id") or machine.entry), str(machine.system.get("machine_id") or ""))
-        if boot in kept:
+        if twin := kept.get(boot):
+            same_address, same_port = machine.address == twin.address, machine.port == twin.port
+            way = "address" if not same_address else "name" if same_port else "port"
             lines.append(
-                f"{machine.entry}: is the same machine as {kept[boot].entry} ({kept[boot].hostname}), reached by "
-                "another address: it is written once"
+                f"{machine.entry}: is the same machine as {twin.entry} ({twin.hostname}), reached by another {way}: "
+                "it is written once"
             )
         kept.setdefault(boot, machine)
     return list(kept.values()), lines

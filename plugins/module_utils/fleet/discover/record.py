@@ -14,6 +14,20 @@ VARIABLE = "discovered"
 """The variable with the record of a machine."""
 
 
+class Unread:
+    """A value with a tag of Ansible, such as an encrypted value, which discovery does not read. False, like an empty
+    value."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "(not read)"
+
+
+UNREAD = Unread()
+
+
 def record(machine: Machine) -> dict[str, Any]:
     """What identifies the parts of a machine: enough to see at the next discovery what has changed."""
     system = machine.system
@@ -91,7 +105,7 @@ def proposals(name: str, declared: Mapping[str, Any], proposed: Mapping[str, Any
     """A line for each variable that the inventory sets to another value than this discovery proposes.
 
     A variable that the inventory does not set gets no line: an operator may have removed the variable. Flags that an
-    operator has added to a model's entry are no difference.
+    operator has added to a model's entry, and values with a tag, such as encrypted values, are no difference.
     """
     return [
         f"{name}: {variable} is {declared[variable]!r} in the inventory, this discovery proposes {value!r}"
@@ -101,7 +115,9 @@ def proposals(name: str, declared: Mapping[str, Any], proposed: Mapping[str, Any
 
 
 def _agrees(declared: Any, proposed: Any) -> bool:
-    """Whether a declared value has everything that is proposed. Mappings may have further keys."""
+    """Whether a declared value has everything that is proposed, or is not read. Mappings may have further keys."""
+    if isinstance(declared, Unread):
+        return True
     if isinstance(declared, Mapping) and isinstance(proposed, Mapping):
         return all(key in declared and _agrees(declared[key], value) for key, value in proposed.items())
     return bool(declared == proposed)

@@ -90,9 +90,10 @@ def _models(service: Mapping[str, Any]) -> str:
 
 
 def _stop(service: Mapping[str, Any]) -> str:
-    """The command that stops the service."""
-    if service.get("container"):
-        return f"docker stop {service['container']}"
+    """The command that stops the service, also after the next boot."""
+    if container := service.get("container"):
+        # Docker starts a container with `--restart=always` again when Docker itself starts.
+        return f"docker update --restart=no {container} && docker stop {container}"
     unit = str(service.get("unit") or "")
     if unit.endswith(".service"):
         return f"systemctl disable --now {unit}"

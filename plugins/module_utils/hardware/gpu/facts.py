@@ -67,7 +67,7 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
         _complete(gpu)
     if NVIDIA_SMI in parts:
         _name_mig_devices(tool, gpus)
-        _name_lost(tool, gpus)
+        _mark_lost(tool, gpus)
     facts: dict[str, Any] = {}
     if NVLINK in parts:
         _add_nvlinks(tool, gpus)
@@ -165,10 +165,10 @@ def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:
                 device.profile, device.uuid = named.get((gpu.uuid or "", device.index), (None, device.uuid))
 
 
-def _name_lost(tool: Tool, gpus: list[Gpu]) -> None:
-    """Mark lost GPUs. Without an earlier failure, record the first lost GPU, or else the first that nvidia-smi does not
-    list."""
-    if tool.failure and tool.failure.kind == "gpu_lost":
+def _mark_lost(tool: Tool, gpus: list[Gpu]) -> None:
+    """Mark the GPU that nvidia-smi names as lost. Without an earlier failure, record the first lost GPU, or else the
+    first GPU that nvidia-smi does not list."""
+    if tool.failure and tool.failure.kind == "gpu_lost" and tool.failure.pci_bus_id:
         for gpu in gpus:
             gpu.lost = gpu.lost or gpu.pci_bus_id == tool.failure.pci_bus_id
     for gpu in gpus:

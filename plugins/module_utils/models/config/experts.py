@@ -14,7 +14,11 @@ from .values import Reader, as_dict, as_list, positive
 
 @dataclass(frozen=True)
 class Experts:
-    """Mixture of experts. `layers` is the number of layers with experts, None if unknown."""
+    """Mixture of experts. `layers` is the number of layers with experts, None if unknown.
+
+    If the configuration lists the kinds of layers (`block_configs`, `hybrid_override_pattern`), all layers count. Then
+    no check needs the size of dense feed-forwards, which such a model may lack.
+    """
 
     count: int
     per_token: int | None = None

@@ -100,4 +100,5 @@ def kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | 
 def _group(text: Mapping[str, Any]) -> int | None:
     """The heads for each KV head in the first block with attention, for an architecture with `block_configs`."""
     blocks = (as_dict(as_dict(block).get("attention")) for block in as_list(text.get("block_configs")))
-    return next((positive(block.get("n_heads_in_group")) for block in blocks if block and not block.get("no_op")), None)
+    with_attention = (one for one in blocks if one and not (one.get("no_op") or one.get("replace_with_linear")))
+    return next((positive(block.get("n_heads_in_group")) for block in with_attention), None)

@@ -214,7 +214,8 @@ def _bridge_port(host: Host, name: str) -> set[int]:
 def confined(host: Host) -> Finding:
     """The rules about connections that engines open are loaded."""
     directory = host.root / nftables.DIRECTORY.lstrip("/") / nftables.ENGINES
-    texts = [path.read_text(encoding="utf-8") for path in directory.glob("*.nft")]
+    # A file of the operator may have a comment that is not UTF-8: nft accepts it.
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in directory.glob("*.nft")]
     wanted = {user for text in texts if nftables.is_ours(text) for user in nftables_engines.users(text)}
     if not wanted:
         return Finding(OK, "does not apply: no rules about connections that engines open")

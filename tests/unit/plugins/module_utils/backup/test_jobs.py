@@ -85,7 +85,7 @@ def test_a_backup_is_recorded_and_in_the_metrics(
     ]
     assert intervals == ['job="backup"} 86400', 'job="check"} 0']
     assert program.main(["status"], places) == 0
-    assert "snapshot 01234567, 1 files" in capsys.readouterr().out
+    assert "snapshot 01234567, 1 file," in capsys.readouterr().out
 
 
 def test_a_failure_is_recorded_and_the_last_success_stays(places: Places, fake: Fake) -> None:

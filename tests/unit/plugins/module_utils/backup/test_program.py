@@ -20,7 +20,14 @@ DONE = {"snapshot": "abababab", "files": 3, "bytes": 2048, "added": 1024}
     ("job", "known", "code", "words"),
     [
         ("backup", {"ok": True, **DONE}, 0, "backup: snapshot abababab, 3 files, 2 KiB, 1 KiB of them new"),
+        (
+            "backup",
+            {"ok": True, **DONE, "files": 1},
+            0,
+            "backup: snapshot abababab, 1 file, 2 KiB, 1 KiB of them new",
+        ),
         ("prune", {"ok": True, "snapshots": 7}, 0, "prune: 7 snapshots kept"),
+        ("prune", {"ok": True, "snapshots": 1}, 0, "prune: 1 snapshot kept"),
         ("check", {"ok": True, "subset": "5%"}, 0, "check: intact, 5% of the data read"),
         ("check", {"ok": False, "error": "damaged"}, 1, "inference-backup: check: damaged"),
     ],

@@ -31,6 +31,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
         ({"heartbeat_url": "https:beat.example.com"}, "monitoring_heartbeat_url: must be a URL"),
         ({"extra_rules": {"mine.yml": {"groups": []}}}, "monitoring_extra_rules: 'mine.yml': must have the text"),
         ({"receivers": [{"webhook_configs": []}]}, "monitoring_receivers: must be a list of objects with name"),
+        (
+            {"extra_rules": {"mine.yml": "# M\udcfcller"}},
+            "monitoring_extra_rules: 'mine.yml': must have texts in UTF-8",
+        ),
         ({"extra_rules": {"mine": ""}}, "monitoring_extra_rules: 'mine'"),
         ({"extra_rules": {"targets.yml": ""}}, "targets.yml is the name of a file of the role"),
     ],

@@ -17,6 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover
     variables,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.inventory import Options, discover
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.record import UNREAD
 
 Results = Callable[..., dict[str, Any]]
 
@@ -78,8 +79,16 @@ def test_only_new_machines_get_files(tmp_path: Path, results: Results) -> None:
 
 def test_encrypted_files_and_values_are_no_obstacle(tmp_path: Path) -> None:
     write(tmp_path, {"vault.yml": "$ANSIBLE_VAULT;1.1;AES256\n6162\n", "own.yml": "a: !vault |\n  x\nb: 1\n"})
-    assert variables(tmp_path) == {"a": None, "b": 1}
+    assert variables(tmp_path) == {"a": UNREAD, "b": 1}
     assert variables(tmp_path / "none") == {}
+
+
+def test_an_encrypted_variable_is_no_difference(tmp_path: Path, results: Results) -> None:
+    found = discover({"a": results("l40s")}, Options())
+    write(tmp_path, found.files)
+    own = tmp_path / "host_vars/l40s-11/own.yml"
+    own.write_text("nvidia_driver_version: !vault |\n  x\ncommon_disks: [{devices: !vault x}]\n")
+    assert compare(tmp_path, found) == []
 
 
 @pytest.mark.parametrize("content", [b"a: [", b"# M\xfcller\na: 1\n", b"a: 1\n---\nb: 2\n"])

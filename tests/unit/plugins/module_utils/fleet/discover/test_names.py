@@ -27,6 +27,18 @@ def test_a_machine_with_two_addresses_is_written_once(machine: Make) -> None:
     ]
 
 
+def test_a_machine_with_two_ports_or_names_is_written_once(machine: Make) -> None:
+    first = replace(machine("l40s"), entry="a", address="gate", port=2201)
+    port, name = replace(first, entry="b", port=2202), replace(first, entry="c")
+    assert without_twins([first, port, name]) == (
+        [first],
+        [
+            "b: is the same machine as a (l40s-11), reached by another port: it is written once",
+            "c: is the same machine as a (l40s-11), reached by another name: it is written once",
+        ],
+    )
+
+
 def test_containers_of_one_kernel_are_several_machines(machine: Make) -> None:
     containers = [machine("l40s"), machine("l40s", 12, boot_id="boot-11")]
     assert without_twins(containers) == (containers, [])

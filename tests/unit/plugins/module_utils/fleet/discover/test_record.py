@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.machine import Machine
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.discover.record import (
+    UNREAD,
     differences,
     proposals,
     record,
@@ -53,8 +54,11 @@ def test_flags_that_the_operator_has_added_are_no_difference() -> None:
     }
     assert proposals("gpu-01", {"models": own}, proposed) == []
     own["qwen"]["tensor-parallel-size"] = 4
+    own["second"]["hf-token"] = UNREAD
     (line,) = proposals("gpu-01", {"models": own}, proposed)
-    assert "this discovery proposes" in line
+    assert "this discovery proposes" in line and "'hf-token': (not read)" in line
+    own["qwen"]["tensor-parallel-size"] = UNREAD
+    assert proposals("gpu-01", {"models": own}, proposed) == []
 
 
 def test_what_the_inventory_has_set_up_is_no_difference(machine: Make) -> None:

@@ -27,7 +27,8 @@ def test_an_engine_is_named_with_its_models_and_the_way_to_take_them_over(machin
     found = propose(machine("l40s", services=[ENGINE]), "gpu-01", 5005)
     assert "vllm (container web, port 8000) serves already: chat" in found.findings
     assert "model: /data/hub/models--Qwen--Qwen3-32B/snapshots/abc" in found.findings[1]
-    assert "docker stop web" in found.questions[0].text and "Stop it last" in found.questions[0].text
+    text = found.questions[0].text
+    assert "(docker update --restart=no web && docker stop web)" in text and "Stop it last" in text
 
 
 def test_notebooks_are_questions_and_models_of_other_formats_are_not_taken_over(machine: Make) -> None:

@@ -231,6 +231,14 @@ def test_a_gpu_that_nvidia_smi_reports_as_lost_is_lost(node: Node) -> None:
     assert [gpu["lost"] for gpu in found["gpus"]] == [False, True]
 
 
+def test_a_gpu_without_an_address_is_not_lost_because_the_message_names_no_gpu(node: Node) -> None:
+    node.answers["-q -x"] = Outcome(15, node.answers["-q -x"].stdout.replace("1B:00.0", "unknown"))
+    found = node.gather("nvidia_smi")
+    assert found["gpu_driver"]["error"]["kind"] == "gpu_lost"
+    assert None in [gpu["pci_bus_id"] for gpu in found["gpus"]]
+    assert not any(gpu["lost"] for gpu in found["gpus"])
+
+
 def test_a_gpu_that_does_not_answer_on_the_bus_is_lost(node: Node) -> None:
     (node.root / f"sys/bus/pci/devices/{SECOND}/config").write_bytes(b"\xff" * 64)
     found = node.gather("nvidia_smi")

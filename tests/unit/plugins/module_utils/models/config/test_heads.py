@@ -46,6 +46,7 @@ def test_heads_are_read_by_kind_of_layer(
     ("blocks", "count"),
     [
         ([{"attention": {"no_op": True, "n_heads_in_group": None}}, {"attention": {"n_heads_in_group": 8}}], 8),
+        ([{"attention": {"replace_with_linear": True}}, {"attention": {"n_heads_in_group": 8}}], 8),
         ([{"attention": {"no_op": True}}], 64),
         ([{"block_type": "attention"}, "x"], 64),
         ("x", 64),

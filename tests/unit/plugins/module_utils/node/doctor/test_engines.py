@@ -291,6 +291,7 @@ def test_rules_of_engines_that_are_not_loaded_fail_the_check(tmp_path: Path) -> 
     assert found("").status == OK and "does not apply" in found("").message
     part = nftables_engines.text("site", {2000}, [], log=True)
     files.write(tmp_path / "etc/nftables.d/engines/50-inference-site.nft", part)
+    (tmp_path / "etc/nftables.d/engines/10-own.nft").write_bytes(b"# M\xfcller\n")
     assert found(listing).status == OK
     assert found("").status == FAIL and "not loaded for user 2000" in found("").message
     assert engines.confined(host(tmp_path)).status == FAIL
