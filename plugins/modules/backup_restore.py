@@ -14,6 +14,8 @@ description:
     atomically, with mode and owner. Owners are matched by name, because a new machine may have other numbers.
   - Nothing is deleted. Replaced files are kept in RV(aside) until a later restore has replaced files successfully.
     Files that only the node has stay. If a file cannot be written, all files are put back.
+  - If files cannot be put back, or a restore is cut off, the replaced files stay in a directory with C(-unfinished) at
+    the end of its name until a person removes this directory. Each later run warns of the directory.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -212,6 +214,11 @@ def main() -> None:
         settings, target = jobs.open_node(places)
         with jobs.alone(places):
             result = run(places, settings, target, params, module.check_mode)
+        for path in restore.unfinished(places.aside):
+            module.warn(
+                f"{path} has files that a restore replaced. The restore did not finish, so these files may be the only"
+                " copy. Compare them with the files of the node, and remove the directory"
+            )
     except (jobs.NotSetUp, restic.ResticError, restore.RestoreError, ValueError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -25,6 +25,9 @@ _SHOWN_BYTES = 64 << 10
 
 _HIDDEN = "(not shown)\n"
 
+_UNFINISHED = "-unfinished"
+"""End of the name of a directory with replaced files while a restore runs, and after an undo that failed."""
+
 _UNIT = re.compile(r"^etc/systemd/system/vllm@(?P<name>[^/]+)\.service$")
 _ENVIRONMENT = re.compile(r"^etc/inference/env/(?P<name>[^/]+)\.env$")
 _ACTIVE = re.compile(r"^var/lib/inference/releases/(?P<name>[^/]+)/active$")
@@ -143,13 +146,15 @@ def lay_over(work: Plan, aside: Path) -> None:
     """Replace the entries that differ by the saved ones. Each file is replaced in one step.
 
     The replaced files are kept in the directory `aside`. If one entry fails, undoes all changes that can be undone, and
-    raises RestoreError.
+    raises RestoreError. After an undo that fails, or a kill, the replaced files may be the only copy: their directory
+    keeps the name that `unfinished` finds. Raises OSError.
     """
     undo: list[Callable[[], object]] = []
+    kept = aside.with_name(f"{aside.name}{_UNFINISHED}")
     try:
         _make_parents(work, undo)
         for difference in work.differences:
-            _replace(work, difference.path, aside, undo)
+            _replace(work, difference.path, kept, undo)
     except OSError as error:
         left = []
         for step in reversed(undo):
@@ -161,11 +166,15 @@ def lay_over(work: Plan, aside: Path) -> None:
         if left:
             raise RestoreError(
                 f"{error}. Some changes before this error could not be undone: {'; '.join(left)}. The replaced files"
-                f" are in {aside}. Remove the causes, and run again"
+                f" are in {kept}. Remove the causes, and run again"
             ) from error
+        # All replaced files are back in place.
+        shutil.rmtree(kept, ignore_errors=True)
         raise RestoreError(
             f"nothing was restored: {error}. The changes before this error were undone. Remove its cause, and run again"
         ) from error
+    if kept.exists():
+        kept.rename(aside)
 
 
 def _make_parents(work: Plan, undo: list[Callable[[], object]]) -> None:
@@ -176,8 +185,14 @@ def _make_parents(work: Plan, undo: list[Callable[[], object]]) -> None:
             continue
         saved = trees.entry(work.saved_root / path)
         if saved:
-            trees.copy(work.saved_root / path, place, saved, work.owner(saved))
-            undo.append(place.rmdir)
+            _make_directory(place, saved, work, undo)
+
+
+def _make_directory(place: Path, saved: trees.Entry, work: Plan, undo: list[Callable[[], object]]) -> None:
+    """Create a directory with mode and owner. If mode or owner cannot be set, the undo removes the directory."""
+    place.mkdir(mode=0o700)
+    undo.append(place.rmdir)
+    trees.copy(place, place, saved, work.owner(saved))
 
 
 def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]]) -> None:
@@ -188,29 +203,38 @@ def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]
     if there:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if live is not None and live.kind == "directory" and saved.kind == "directory":
+            # First the undo: an error can occur between the change of the owner and of the mode.
+            undo.append(lambda: _reset(place, live))
             trees.copy(place, place, saved, work.owner(saved))
-            undo.append(lambda: trees.copy(place, place, live))
             return
         # None is a socket, pipe or device, which cannot be copied.
         if live is None or live.kind == "directory":
-            shutil.move(place, kept)
+            # First the undo: between two filesystems, an error can occur after a part was removed.
             undo.append(lambda: _move_back(kept, place))
+            shutil.move(place, kept)
         else:
             trees.copy(place, kept, live)
             undo.append(lambda: _put(kept, place, live, (live.uid, live.gid)))
             if saved.kind == "directory":
                 place.unlink()
     if saved.kind == "directory":
-        trees.copy(source, place, saved, work.owner(saved))
-        undo.append(place.rmdir)
+        _make_directory(place, saved, work, undo)
         return
     if not there:
         undo.append(functools.partial(place.unlink, missing_ok=True))
     _put(source, place, saved, work.owner(saved))
 
 
+def _reset(place: Path, live: trees.Entry) -> None:
+    """Give a directory its old mode and owner again, if they differ."""
+    if trees.entry(place) != live:
+        trees.copy(place, place, live)
+
+
 def _move_back(kept: Path, place: Path) -> None:
-    """Put a moved entry back in place of the file that replaced it, if the file is there."""
+    """Put a moved entry back in place of the file that replaced it, if the file is there. Raises OSError."""
+    if not os.path.lexists(kept):
+        return
     place.unlink(missing_ok=True)
     shutil.move(kept, place)
 
@@ -229,10 +253,18 @@ def _put(source: Path, place: Path, one: trees.Entry, owner: tuple[int, int]) ->
 
 
 def keep_only(aside: Path) -> None:
-    """After a successful restore, remove the files that earlier restores kept. `aside` is this restore's directory."""
+    """After a successful restore, remove the files that earlier restores kept. `aside` is this restore's directory.
+
+    The files of restores that did not finish stay, because they may be the only copy.
+    """
     for path in aside.parent.glob("*"):
-        if path != aside:
+        if path != aside and not path.name.endswith(_UNFINISHED):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def unfinished(directory: Path) -> list[Path]:
+    """The directories with the replaced files of restores that did not finish."""
+    return sorted(directory.glob(f"*{_UNFINISHED}"))
 
 
 def instances(differences: Sequence[trees.Difference]) -> list[str]:

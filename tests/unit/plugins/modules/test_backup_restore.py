@@ -49,6 +49,11 @@ def test_a_snapshot_replaces_files_of_the_node(
     beside = call_backup(backup_restore, snapshot="latest", paths=["/etc/inference/a.json"], target="/etc/b.json")
     assert beside["changed"] is True and kept.exists()
     assert list(places.work.glob("scratch-*")) == []
+    # A restore that was cut off has left this directory.
+    left = places.aside / "20261120T023000Z-unfinished"
+    left.mkdir()
+    assert "warnings" not in beside
+    assert str(left) in str(call_backup(backup_restore, snapshot="latest", drill=True)["warnings"]) and left.exists()
     refused = call_backup(backup_restore, snapshot="latest", paths=["etc", "/a/../b"], target="/x", drill=True)
     assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "exactly one of paths" in refused["msg"]
     root = call_backup(backup_restore, snapshot="latest", paths=["/"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_all_files_are_restored_and_the_replaced_files_are_kept(saved: Path, liv
     assert (aside / "var/lib/inference/releases/main/2/release.json/inside").read_text() == "x"
     (tmp_path / "aside/before").mkdir()
     restore.keep_only(aside)
-    assert list(aside.parent.iterdir()) == [aside]
+    assert list(aside.parent.iterdir()) == [aside] and restore.unfinished(aside.parent) == []
 
 
 def test_a_restore_that_fails_is_undone(
@@ -106,7 +107,7 @@ def test_a_restore_that_fails_is_undone(
     with pytest.raises(restore.RestoreError, match="No space left"):
         restore.lay_over(restore.plan(saved, live, PATTERNS), tmp_path / "aside")
     assert set(trees.listing(live, PATTERNS)) == set(before)
-    assert (live / "etc/inference/a.json").read_text() == "b"
+    assert (live / "etc/inference/a.json").read_text() == "b" and not list(tmp_path.glob("aside*"))
 
 
 def test_a_directory_that_a_file_replaced_is_back_after_a_restore_that_fails(
@@ -154,25 +155,90 @@ def test_a_pipe_in_place_of_a_file_is_kept_and_back_after_a_restore_that_fails(
     assert pipe.read_text() == "a" and (aside / "etc/inference/a.json").is_fifo()
 
 
+@pytest.mark.parametrize("lost", ["etc/inference/env", "var/lib/inference/releases/main"])
+def test_a_directory_whose_owner_cannot_be_set_is_removed_after_the_failure(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """The first directory is listed in the snapshot, the second is only the parent of a restored file."""
+    shutil.rmtree(live / lost)
+    before = trees.listing(live, ["/*"])
+
+    def refuse(path: Path, *_owner: Any, **_options: Any) -> None:
+        if path == live / lost:
+            raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(trees.os, "chown", refuse)
+    plan = restore.plan(saved, live, ["/etc/inference", "/var/lib/inference/releases/main/active"])
+    with pytest.raises(restore.RestoreError, match=r"not permitted\. The changes before this error were undone"):
+        restore.lay_over(plan, tmp_path / "aside")
+    assert trees.listing(live, ["/*"]) == before
+
+
+def test_a_directory_that_was_changed_in_part_is_as_before_after_the_failure(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, chmod = live / "etc/inference/env", os.chmod
+    (saved / "etc/inference/env").chmod(0o750)
+    place.chmod(0o700)
+
+    def fail_late(path: Path, mode: int) -> None:
+        chmod(path, mode)
+        if mode == 0o750:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(trees.os, "chmod", fail_late)
+    with pytest.raises(restore.RestoreError, match="The changes before this error were undone"):
+        restore.lay_over(restore.plan(saved, live, PATTERNS), tmp_path / "aside")
+    assert place.stat().st_mode & 0o7777 == 0o700
+
+
+def test_the_only_copy_of_a_directory_that_was_moved_in_part_stays(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = live / "var/lib/inference/releases/main/2/release.json"
+    release.unlink()
+    fill(release, {"inside": "x", "other": "y"})
+    kept = tmp_path / "aside-unfinished/var/lib/inference/releases/main/2/release.json"
+
+    def fail_late(source: Path, target: Path) -> None:
+        shutil.copytree(source, target)
+        (source / "inside").unlink()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(restore.shutil, "move", fail_late)
+    with pytest.raises(restore.RestoreError, match="could not be undone"):
+        restore.lay_over(restore.plan(saved, live, PATTERNS), tmp_path / "aside")
+    assert (kept / "inside").read_text() == "x"
+
+
 def test_a_restore_that_cannot_be_undone_names_the_reason(
     saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (live / "etc/inference/a.json").write_text("b")
     (live / "etc/inference/env/main.env").write_text("KEY=secret-2")
     os.unlink(live / "var/lib/inference/releases/main/active")
-    copy, aside = trees.copy, tmp_path / "aside"
+    copy, aside, kept = trees.copy, tmp_path / "aside/1", tmp_path / "aside/1-unfinished"
 
     def broken(source: Path, destination: Path, one: trees.Entry, owner: tuple[int, int] | None = None) -> None:
-        if source.name == "active" or source == aside / "etc/inference/a.json":
+        if source.name == "active" or source == kept / "etc/inference/a.json":
             raise OSError(5, f"Input/output error at {source.name}")
         copy(source, destination, one, owner)
 
-    monkeypatch.setattr(trees, "copy", broken)
-    with pytest.raises(restore.RestoreError, match=r"at active\. Some changes .* at a\.json\. .* in .*aside") as caught:
-        restore.lay_over(restore.plan(saved, live, PATTERNS), aside)
-    assert "nothing was restored" not in str(caught.value)
+    with monkeypatch.context() as disk:
+        disk.setattr(trees, "copy", broken)
+        with pytest.raises(
+            restore.RestoreError, match=r"at active\. Some changes .* at a\.json\. .* in .*aside"
+        ) as caught:
+            restore.lay_over(restore.plan(saved, live, PATTERNS), aside)
+    assert "nothing was restored" not in str(caught.value) and str(kept) in str(caught.value)
     assert (live / "etc/inference/a.json").read_text() == "a"
     assert (live / "etc/inference/env/main.env").read_text() == "KEY=secret-2", "the other changes are undone"
+    # A later restore that succeeds leaves the only copy in place.
+    later = aside.with_name("2")
+    restore.lay_over(restore.plan(saved, live, PATTERNS), later)
+    restore.keep_only(later)
+    assert restore.unfinished(aside.parent) == [kept] and (kept / "etc/inference/a.json").read_text() == "b"
+    assert sorted(aside.parent.iterdir()) == [kept, later]
 
 
 def test_a_restore_that_fails_leaves_no_part_of_a_file(
