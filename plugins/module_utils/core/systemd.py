@@ -97,9 +97,11 @@ def remove_units(units: Iterable[Path], stopped: Iterable[str], *, check: bool) 
     there = [path for path in units if path.exists()]
     installed = {path.name for path in there}
     names = list(stopped)
-    states = show(names, ["ActiveState"])
+    states = show(names, ["ActiveState", "NeedDaemonReload"])
     running = [name for name in names if states[name]["ActiveState"] in RUNNING]
-    if check or not (there or running):
+    # A removal that was cut off can leave units in systemd whose files are gone.
+    stale = any(state.get("NeedDaemonReload") == "yes" for state in states.values())
+    if check or not (there or running or stale):
         return there, running
     for name in names:
         if name in installed or name in running:

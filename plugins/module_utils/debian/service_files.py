@@ -348,7 +348,8 @@ def left(parts: Iterable[Part]) -> Left:
 def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[str, Any]:
     """Stop services and remove their files; in check mode, only report. Returns the module's result, or fails it.
 
-    Configurations are removed last. They show a later run that an interrupted removal must be continued.
+    Configurations are removed last, after systemd has forgotten the drop-ins. They show a later run that an interrupted
+    removal must be continued.
     """
     try:
         there = left(find())
@@ -356,9 +357,11 @@ def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[st
             for unit, installed in there.services.items():
                 systemd.stop_and_disable(unit, installed=installed)
             for part, found in there.files:
-                _unlink(part, found)
+                _unlink(part, [path for path in found if path not in part.configs])
             if there.paths:
                 systemd.systemctl("daemon-reload")
+            for part, found in there.files:
+                _unlink(part, [path for path in found if path in part.configs])
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=f"{error}. Correct the cause, and run again: the removal continues.")
     return {

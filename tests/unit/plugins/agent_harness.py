@@ -14,8 +14,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
     METRICS_TIMERS,
 )
 
-RUNNING = {"ActiveState": "active", "UnitFileState": "enabled"}
-ABSENT = {"ActiveState": "inactive", "UnitFileState": ""}
+RUNNING = {"ActiveState": "active", "UnitFileState": "enabled", "NeedDaemonReload": "no"}
+ABSENT = {"ActiveState": "inactive", "UnitFileState": "", "NeedDaemonReload": "no"}
 
 
 class AgentSystemd:

@@ -70,7 +70,11 @@ class Machine:
         return ""
 
     def show(self, units: list[str], properties: list[str]) -> dict[str, dict[str, str]]:
-        states = {"ActiveState": ("active", "inactive"), "UnitFileState": ("enabled", "disabled")}
+        states = {
+            "ActiveState": ("active", "inactive"),
+            "UnitFileState": ("enabled", "disabled"),
+            "NeedDaemonReload": ("no", "no"),
+        }
         return {unit: {key: states[key][unit not in self.running] for key in properties} for unit in units}
 
     def ask(self, command: str) -> str:

@@ -43,12 +43,18 @@ class Manager:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **states: str) -> None:
         self.states = {f"{name}.service": state for name, state in states.items()}
         self.calls: list[str] = []
+        self.stale: set[str] = set()
+        """Units whose files differ from what systemd has read."""
         monkeypatch.setattr(systemd, "systemctl", self.systemctl)
 
     def systemctl(self, *words: str) -> str:
         if words[0] == "show":
             names = words[words.index("--") + 1 :]
-            return "\n\n".join(f"ActiveState={self.states.get(name, 'inactive')}" for name in names)
+            return "\n\n".join(
+                f"ActiveState={self.states.get(name, 'inactive')}\n"
+                f"NeedDaemonReload={'yes' if name in self.stale else 'no'}"
+                for name in names
+            )
         self.calls.append(" ".join(words))
         if words[0] == "stop":
             self.states[words[1]] = "inactive"
@@ -87,6 +93,10 @@ def test_units_are_removed_with_their_files(monkeypatch: pytest.MonkeyPatch, tmp
     assert manager.calls == ["stop a.service", "disable a.service", "stop stray.service", "daemon-reload"]
     assert systemd.remove_units(units, names, check=False) == ([], [])
     assert manager.calls[4:] == [], "no unit was left"
+    # As after a removal that was cut off before the daemon-reload.
+    manager.stale = {"c.service"}
+    assert systemd.remove_units(units, names, check=True) == ([], []) and manager.calls[4:] == []
+    assert systemd.remove_units(units, names, check=False) == ([], []) and manager.calls[4:] == ["daemon-reload"]
 
 
 def test_a_notification_has_one_line_per_value(short_tmp: Path) -> None:

@@ -311,6 +311,23 @@ def test_a_part_is_removed_with_its_service_and_its_empty_directory(fake: System
     assert (again["changed"], again["stopped"], len(fake.calls)) == (False, [], 3)
 
 
+def test_a_removal_that_was_cut_off_before_systemd_read_its_units_again_is_continued(
+    fake: Systemd, part: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*words: str) -> str:
+        if words[0] == "daemon-reload":
+            raise systemd.SystemdError("systemctl was killed")
+        return fake.systemctl(*words)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(systemd, "systemctl", cut)
+        with pytest.raises(RuntimeError, match="was killed"):
+            remove(Fake(), lambda: [part])
+    assert not part.others[0].exists()
+    again = remove(Fake(), lambda: [part])
+    assert again["removed"] == [str(part.configs[0])] and fake.calls[-1] == "daemon-reload"
+
+
 def test_a_directory_with_files_of_other_origin_stays(fake: Systemd, part: Part, tmp_path: Path) -> None:
     (tmp_path / "some.d/own").write_text("x")
     remove(Fake(), lambda: [part])
