@@ -21,7 +21,7 @@ from ...core.commands import Outcome
 from ...core.paths import Paths
 from ...engine.state import drains
 from ...hardware.rdma import nccl_tests, perftest
-from ...hardware.rdma_settings import boot, machine, rails
+from ...hardware.rdma_settings import boot, machine, rails, units
 from ...hardware.rdma_settings.desired import Desired
 from ...hardware.rdma_settings.variables import ETHERNET, packet_size
 from .command import FAILED, OK, UNCLEAR, UsageError, fail, wait_seconds
@@ -41,7 +41,9 @@ def add(parsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     inner = command.add_subparsers(dest="rdma_command", metavar="COMMAND", required=True)
     one = inner.add_parser(
-        "apply", help="(called at boot) make all settings that differ; 1 if one fails, or a device is missing"
+        "apply",
+        help="(called at boot) make all settings that differ; 1 if one fails, or a device is missing; 4 if one cannot "
+        "be set on this machine",
     )
     one.add_argument(
         "--wait", type=wait_seconds, default=0.0, metavar="S", help="wait for missing devices, in seconds (default: 0)"
@@ -110,7 +112,9 @@ def _apply(options: argparse.Namespace, paths: Paths) -> int:
         _print_rest(wanted, report)
     for failure in report.failures:
         fail(failure, FAILED)
-    return FAILED if report.failures or report.missing else OK
+    if report.failures or report.missing:
+        return FAILED
+    return units.CANNOT_BE_SET if report.unknown else OK
 
 
 def _check(options: argparse.Namespace, paths: Paths) -> int:

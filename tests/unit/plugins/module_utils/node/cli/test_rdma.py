@@ -80,6 +80,19 @@ def test_a_missing_rail_is_an_error_and_the_others_are_set(host: Host, capsys: p
     assert code == 1 and line in out.splitlines() and host.mtu("ens0") == 9000
 
 
+def test_a_setting_that_cannot_be_set_has_its_own_exit_code_and_a_failure_comes_first(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del host.dcb["ens1"]
+    line = "cannot be set: rail 1 (rocep1s0/1): pfc: the driver of the network device has no DCB"
+    code, out, err = call(host, capsys, "apply")
+    assert (code, err) == (4, "") and line in out.splitlines() and host.mtu("ens0") == 9000
+    assert call(host, capsys, "apply", "--json")[0] == 4
+    (host.root / "sys/class/infiniband/rocep0s0").unlink()
+    code, out, _err = call(host, capsys, "apply")
+    assert code == 1 and line in out.splitlines()
+
+
 def test_one_process_at_a_time_makes_settings(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     """After a boot, each RDMA device starts a process that makes settings."""
     finished = threading.Event()
