@@ -54,7 +54,8 @@ def run(
     path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"
     program = shutil.which(command[0], path=path)
     if program is None:
-        there = os.path.isfile(command[0])
+        # A name without a directory is not a file of the current directory.
+        there = bool(os.path.dirname(command[0])) and os.path.isfile(command[0])
         message = f"{command[0]} is not executable" if there else f"{command[0]} is not installed"
         return Outcome(None, failure=NOT_RUNNABLE if there else NOT_INSTALLED, message=message)
     try:

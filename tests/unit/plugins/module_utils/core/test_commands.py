@@ -80,6 +80,13 @@ def test_a_missing_program_is_a_failure(tmp_path: Path) -> None:
     assert outcome.code is None and outcome.failure == "not_installed" and "not installed" in outcome.message
 
 
+def test_a_file_of_the_current_directory_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "no-such-program").touch()
+    monkeypatch.chdir(tmp_path)
+    outcome = commands.run(["no-such-program"], 10)
+    assert (outcome.failure, outcome.message) == ("not_installed", "no-such-program is not installed")
+
+
 @pytest.mark.parametrize(("mode", "content"), [(0o644, "#!/bin/sh\n"), (0o755, "#!/no/such/shell\n"), (0o755, "\0")])
 def test_a_program_that_cannot_be_run_is_a_failure(tmp_path: Path, mode: int, content: str) -> None:
     path = tmp_path / "tool"
