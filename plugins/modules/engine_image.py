@@ -16,6 +16,7 @@ description:
     reason for each image that cannot be pulled.
   - With O(background), only begins the pulls, each in a transient unit of systemd. A later call without O(background)
     waits for the images. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
+  - With O(wait_seconds), first waits for pulls in the background, and pulls nothing while one of them runs.
   - With O(signatures), first verifies that a key of the site has signed each image that a C(prefix) names, also if the
     node has the image. Fails with all images that must not be used, and then pulls none. The answers are kept on the
     node by digest. Needs C(openssl).
@@ -43,6 +44,13 @@ options:
     type: list
     elements: str
     default: []
+  wait_seconds:
+    description:
+      - For how long the module waits, at most, until no image of O(names) is pulled in the background. If a pull still
+        runs then, RV(under_way) names the image, and the module must be called again.
+      - A call with a time limit shows progress, and costs the controller less than polls of a task with C(async).
+    type: int
+    default: 0
   signatures:
     description: The keys that sign images, and how the node reaches image registries before Docker is set up.
     type: dict
@@ -149,9 +157,15 @@ pulls:
   returned: success, without O(verify_only)
   type: list
   elements: str
+under_way:
+  description: The images whose pull in the background still ran after O(wait_seconds); the module pulled no image.
+  returned: success, with O(wait_seconds)
+  type: list
+  elements: str
 """
 
 import hashlib
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -162,6 +176,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import de
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import image_registry, image_signatures
+
+LOOK_SECONDS = 0.3
+"""Between two looks at the pulls in the background."""
 
 DECLARED = "engine_image, or image of the instance"
 """The variables that name images."""
@@ -218,6 +235,14 @@ def begin(module: AnsibleModule, docker: str, name: str, environment: dict[str, 
 def under_way(module: AnsibleModule, name: str) -> bool:
     """Whether an earlier call has begun a pull in the background that has not ended."""
     return module.run_command(["systemctl", "is-active", "--quiet", unit(name)])[0] == 0
+
+
+def wait_for_background(module: AnsibleModule, names: Iterable[str], seconds: int) -> list[str]:
+    """Wait until no image is pulled in the background. Returns the images that are still pulled after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while (left := [name for name in names if under_way(module, name)]) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+    return left
 
 
 def identity(module: AnsibleModule, docker: str, name: str) -> str:
@@ -288,6 +313,7 @@ def specification() -> dict[str, Any]:
         "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
         "background": {"type": "bool", "default": False},
         "begun": {"type": "list", "elements": "str", "default": []},
+        "wait_seconds": {"type": "int", "default": 0},
         "signatures": {"type": "dict", "default": {}, "options": signatures},
         "verify_only": {"type": "bool", "default": False},
     }
@@ -348,13 +374,22 @@ def main() -> None:
     docker = module.get_bin_path("docker")
     if docker is None and not module.check_mode:
         module.fail_json(msg="Docker is not installed on this node: run the role docker first.")
+    waiting = module.params["wait_seconds"] > 0 and not module.check_mode
+    left = wait_for_background(module, names, module.params["wait_seconds"]) if waiting else []
     # In check mode, a fresh node has no Docker yet, and no image: a real run would have installed Docker before.
     pulls = Pulls(module, docker or "", names)
     if module.params["background"]:
         pulls.begin()
-    else:
+    elif not left:
         pulls.wait()
-    module.exit_json(**pulls.result(), keys=keys)
+    result = {**pulls.result(), "keys": keys}
+    if waiting:
+        result["under_way"] = left
+    if left:
+        # Ansible shows this message after the last retry.
+        units = ", ".join(map(unit, left))
+        result["msg"] = f"The pull of {', '.join(left)} has not ended. See: systemctl status {units}"
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Each host differs in one thing from what it must be. The modules are stand-ins.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -201,7 +200,12 @@ ENTER[1]["loop"] = "{{ site_while_loading }}"
 
 
 def enter(
-    stage: Any, *options: str, image: bool = True, failures: Sequence[Call] = (), nodes: str = "a"
+    stage: Any,
+    *options: str,
+    image: bool = True,
+    failures: Sequence[Call] = (),
+    nodes: str = "a",
+    more: Sequence[tuple[Call, Call]] = (),
 ) -> tuple[bool, str]:
     """The site enters the roles. The nodes lack the model and, if `image` is false, also the engine's image."""
     answers = {**SOUND, "model": {**SOUND["model"], "coming": {"tiny": "abc"}}}
@@ -211,7 +215,7 @@ def enter(
         answers["engine_image"] = {"changed": True, "missing": missing, "pulls": missing}
     seen = [({"module": module}, answer) for module, answer in answers.items()]
     tasks = [*PREFLIGHT, role("recovery", "preflight"), *ENTER]
-    seen.append(({"module": "node_recovery"}, {"due": True}))
+    seen += [({"module": "node_recovery"}, {"due": True}), *more]
     play = {"hosts": "all", "roles": ["site_variables"], "tasks": tasks}
     variables = ["--extra-vars", json.dumps(SITE)]
     hosts = f"[inference]\n{nodes}"
@@ -231,20 +235,8 @@ def steps(stage: Any) -> list[str]:
     ]
 
 
-@pytest.fixture
-def site(staged: Callable[..., Any]) -> Any:
-    """The stage, with a pull in the foreground: a stand-in cannot run in the background."""
-    path = "roles/vllm/tasks/images.yml"
-    text = (ROOT / path).read_text(encoding="utf-8")
-    waited = re.sub(r"^  # With async.*\n  async: .*\n  poll: 5\n", "", text, flags=re.MULTILINE)
-    assert waited != text
-    needed = waited.replace("__vllm_image_options", "__vllm_image_options | combine({'needed': true})")
-    assert needed != waited
-    return staged(MODULES, {path: needed})
-
-
-def test_other_roles_go_on_while_docker_pulls_and_engines_load(site: Any) -> None:
-    succeeded, output = enter(site, image=False)
+def test_other_roles_go_on_while_docker_pulls_and_engines_load(stage: Any) -> None:
+    succeeded, output = enter(stage, image=False)
     assert succeeded, output
     during_the_pull = ["engine_image True", "model", "node_tool", "node_agent", "engine_image"]
     during_the_load = [
@@ -254,26 +246,24 @@ def test_other_roles_go_on_while_docker_pulls_and_engines_load(site: Any) -> Non
         "engine_facts",
         "engine_service ready",
     ]
-    changes = [step for step in steps(site) if step not in ("engine_plan", "model_facts")]
+    changes = [step for step in steps(stage) if step not in ("engine_plan", "model_facts")]
     assert changes == during_the_pull + during_the_load
 
 
 def test_a_run_does_not_wait_for_an_image_that_is_there(stage: Any) -> None:
-    """The stand-in would refuse a task in the background, such as a wait for the image."""
     succeeded, output = enter(stage)
     assert succeeded and [step for step in steps(stage) if "image" in step] == ["engine_image True"], output
     assert steps(stage)[-1] == "engine_service ready"
 
 
 def test_check_mode_reports_a_missing_image_once(stage: Any) -> None:
-    """A task in the background, such as the wait for the image, cannot run in check mode."""
     succeeded, output = enter(stage, "--check", image=False)
     assert succeeded, output
     (call,) = stage.calls(module="engine_image")
     assert call["background"] and call["check_mode"], call
 
 
-def test_each_node_pulls_the_images_of_its_instances_in_one_call(site: Any) -> None:
+def test_each_node_pulls_the_images_of_its_instances_in_one_call(stage: Any) -> None:
     own = [f"registry.example/{name}{DIGEST}" for name in ("b", "c", "gone")]
     instances = [
         {"name": "main", "model": "tiny", "port": 5005},
@@ -281,49 +271,64 @@ def test_each_node_pulls_the_images_of_its_instances_in_one_call(site: Any) -> N
         {"name": "last", "model": "tiny", "port": 5007, "image": own[2], "state": "absent"},
     ]
     given = json.dumps({"instances": instances, "own": dict(zip("ab", own, strict=False))})
-    succeeded, output = enter(site, "--extra-vars", given, image=False, nodes="a\nb")
+    succeeded, output = enter(stage, "--extra-vars", given, image=False, nodes="a\nb")
     assert succeeded, output
     for node, image in zip("ab", own, strict=False):
-        begun, waited = site.calls(module="engine_image", on=node)
+        begun, waited = stage.calls(module="engine_image", on=node)
         assert begun["names"] == waited["names"] == [SITE["engine_image"], image], (begun, waited)
-        assert begun["background"] and waited["needed"], (begun, waited)
+        assert begun["background"] and waited["wait_seconds"], (begun, waited)
 
 
-def test_a_pull_that_fails_stops_the_node_where_the_image_is_needed(site: Any) -> None:
+def test_a_run_waits_again_while_a_pull_goes_on(stage: Any) -> None:
+    more = [
+        ({"module": "engine_image", "wait_seconds": 3600}, {"under_way": [SITE["engine_image"]], "msg": "Goes on."})
+    ]
+    options = ["--extra-vars", json.dumps({"__vllm_wait_seconds": 3600})]
+    succeeded, output = enter(stage, *options, image=False, more=more)
+    assert not succeeded and "Goes on." in output, output
+    assert len(stage.calls(module="engine_image", wait_seconds=3600)) == 3, "a call, and 2 retries of 3600 s"
+
+
+def test_a_pull_that_fails_stops_the_node_where_the_image_is_needed(stage: Any) -> None:
     """The task that begins the pull does not wait for its result."""
-    succeeded, output = enter(site, image=False, failures=[{"module": "engine_image", "needed": True}])
+    succeeded, output = enter(stage, image=False, failures=[{"module": "engine_image", "wait_seconds": 20}])
     assert not succeeded and "engine_image was told to fail" in output
-    assert steps(site)[-1] == "engine_image", "models, node tool and agent are there"
+    assert steps(stage)[-1] == "engine_image", "models, node tool and agent are there"
 
 
 KEYS = ["--extra-vars", json.dumps({"engine_image_keys": [{"key": "public"}], "docker_insecure_registries": ["r"]})]
 
 
-def test_each_pull_verifies_the_image(site: Any) -> None:
-    succeeded, output = enter(site, *KEYS, image=False)
+def test_each_pull_verifies_the_image(stage: Any) -> None:
+    succeeded, output = enter(stage, *KEYS, image=False)
     assert succeeded, output
-    calls = site.calls(module="engine_image")
+    calls = stage.calls(module="engine_image")
     assert calls[0]["verify_only"] and [call.get("verify_only") for call in calls[1:]] == [None] * 2, calls
     for call in calls:
         assert (call["signatures"]["keys"], call["signatures"]["insecure"]) == ([{"key": "public"}], ["r"]), call
 
 
-def test_an_unsigned_image_ends_the_run_before_the_first_change(site: Any) -> None:
-    succeeded, output = enter(site, *KEYS, image=False, failures=[{"module": "engine_image", "verify_only": True}])
+def test_an_unsigned_image_ends_the_run_before_the_first_change(stage: Any) -> None:
+    succeeded, output = enter(stage, *KEYS, image=False, failures=[{"module": "engine_image", "verify_only": True}])
     assert not succeeded and "engine_image was told to fail" in output
-    assert steps(site) == ["engine_image"]
+    assert steps(stage) == ["engine_image"]
 
 
-def test_a_restore_pulls_the_images_of_the_snapshot_in_one_call(site: Any) -> None:
+def test_a_restore_pulls_the_images_of_the_snapshot_in_one_call(stage: Any) -> None:
     plays = yaml.safe_load((ROOT / "playbooks/restore.yml").read_text(encoding="utf-8"))
     blocks = [task.get("block", []) for play in plays for task in play.get("tasks", [])]
     (pull,) = (task for block in blocks for task in block if task["name"] == "Pull the images")
     images = [f"registry.example/{name}{DIGEST}" for name in "xy"]
     pulls = [({"module": "engine_image"}, {"missing": images, "pulls": images})]
-    succeeded, output = run(site, [{"ansible.builtin.set_fact": {"backup_restore_images": images}}, pull], ["a"], pulls)
+    succeeded, output = run(
+        stage, [{"ansible.builtin.set_fact": {"backup_restore_images": images}}, pull], ["a"], pulls
+    )
     assert succeeded, output
-    begun, waited = site.calls(module="engine_image")
-    assert begun["names"] == waited["names"] == images and begun["background"] and waited["needed"], (begun, waited)
+    begun, waited = stage.calls(module="engine_image")
+    assert begun["names"] == waited["names"] == images and begun["background"] and waited["wait_seconds"], (
+        begun,
+        waited,
+    )
     assert waited["begun"] == images, "each pull counts as one change"
 
 

@@ -150,6 +150,39 @@ def test_a_pull_that_began_in_the_background_is_one_change(docker: Docker, run_m
     assert outcome(run_module(engine_image, names=[IMAGE, OTHER])) == (True, [IMAGE, OTHER], [OTHER])
 
 
+def test_a_call_with_a_time_limit_pulls_nothing_while_a_pull_goes_on(
+    docker: Docker, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = run_module(engine_image, names=[IMAGE, OTHER], background=True)["pulls"]
+    passed: list[float] = []
+    monkeypatch.setattr(engine_image.time, "monotonic", lambda: sum(passed))
+    monkeypatch.setattr(engine_image.time, "sleep", passed.append)
+    docker.end(OTHER)
+    waited = run_module(engine_image, names=[IMAGE, OTHER], begun=begun, wait_seconds=20)
+    assert outcome(waited) == (False, [IMAGE], []) and docker.pulled() == []
+    assert waited["under_way"] == [IMAGE] and engine_image.unit(IMAGE) in waited["msg"]
+    assert 20 <= sum(passed) < 21
+    # The call ends with the pull.
+    passed.clear()
+
+    def sleep(seconds: float) -> None:
+        passed.append(seconds)
+        docker.end(IMAGE)
+
+    monkeypatch.setattr(engine_image.time, "sleep", sleep)
+    waited = run_module(engine_image, names=[IMAGE, OTHER], begun=begun, wait_seconds=20)
+    assert outcome(waited) == (False, [], []) and waited["under_way"] == [] and "msg" not in waited
+    assert sum(passed) < 1 and docker.pulled() == []
+
+
+def test_a_call_with_a_time_limit_pulls_what_failed_in_the_background(docker: Docker, run_module: RunModule) -> None:
+    begun = run_module(engine_image, names=[IMAGE], background=True)["pulls"]
+    docker.under_way.clear()
+    docker.refusals[IMAGE] = "Error: manifest unknown"
+    said = run_module(engine_image, names=[IMAGE], begun=begun, wait_seconds=20)
+    assert said["failed"] and "manifest unknown" in said["msg"] and docker.pulled() == [IMAGE]
+
+
 def test_a_pull_that_failed_in_the_background_is_still_one_change(docker: Docker, run_module: RunModule) -> None:
     begun = run_module(engine_image, names=[IMAGE], background=True)["pulls"]
     docker.under_way.clear()
