@@ -388,7 +388,8 @@ def main() -> None:
     if left:
         # Ansible shows this message after the last retry.
         units = ", ".join(map(unit, left))
-        result["msg"] = f"The pull of {', '.join(left)} has not ended. See: systemctl status {units}"
+        said = f"The pull of {', '.join(left)} has not ended. See: systemctl status {units}"
+        result |= {"changed": False, "pulls": [], "msg": said}
     module.exit_json(**result)
 
 

@@ -158,8 +158,9 @@ def test_a_call_with_a_time_limit_pulls_nothing_while_a_pull_goes_on(
     monkeypatch.setattr(engine_image.time, "monotonic", lambda: sum(passed))
     monkeypatch.setattr(engine_image.time, "sleep", passed.append)
     docker.end(OTHER)
-    waited = run_module(engine_image, names=[IMAGE, OTHER], begun=begun, wait_seconds=20)
-    assert outcome(waited) == (False, [IMAGE], []) and docker.pulled() == []
+    # The pull of THIRD could not begin: it waits, too.
+    waited = run_module(engine_image, names=[IMAGE, OTHER, THIRD], begun=begun, wait_seconds=20)
+    assert outcome(waited) == (False, [IMAGE, THIRD], []) and docker.pulled() == []
     assert waited["under_way"] == [IMAGE] and engine_image.unit(IMAGE) in waited["msg"]
     assert 20 <= sum(passed) < 21
     # The call ends with the pull.
