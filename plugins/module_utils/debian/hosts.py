@@ -113,22 +113,19 @@ def _own(name: str, hostname: str) -> bool:
     return name.lower() in (short, hostname.lower()) or name.lower().startswith(f"{short}.")
 
 
-def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
-    """The node's own line: `entry`, with the names that the file already has for the node.
+def _own_entry(outside: Iterable[str], lines: Iterable[str], hostname: str, mine: Entry, entries: list[Entry]) -> Entry:
+    """The node's own line: the entry `mine`, with the names that the file and other entries have for the node.
 
-    The names keep their order, because `hostname --fqdn` prints the first one. Names from lines with the entry's
-    address precede names from loopback lines. The entry's names of the node follow, and then its other names. So a
-    second run gives the same result.
+    The names keep their order, because `hostname --fqdn` prints the first one. Names from lines with the address of
+    `mine` precede names from loopback lines outside this collection's block. The node's names in the entries with this
+    address follow, and then the other names of `mine`. So a second run gives the same result.
     """
-    names: list[str] = []
-    split = [words for words, _comment in map(_split, lines)]
-    for words in [
-        *(words for words in split if words[:1] == [entry.address]),
-        *(words for words in split if words and loopback(words[0])),
-    ]:
-        names += [name for name in words[1:] if _own(name, hostname) and name not in names]
-    names += [name for name in entry.names if _own(name, hostname) and name not in names]
-    return Entry(entry.address, (*names, *(name for name in entry.names if name not in names)))
+    before, all_words = ([words for words, _comment in map(_split, some) if words] for some in (outside, lines))
+    found = [name for words in [*before, *all_words] if words[0] == mine.address for name in words[1:]]
+    found += [name for words in before if loopback(words[0]) for name in words[1:]]
+    declared = [mine, *(entry for entry in entries if entry.address == mine.address)]
+    found += [name for entry in declared for name in entry.names]
+    return Entry(mine.address, tuple(dict.fromkeys([*(name for name in found if _own(name, hostname)), *mine.names])))
 
 
 def render(text: str, hostname: str, address: str, entries: list[Entry]) -> str:
@@ -140,7 +137,7 @@ def render(text: str, hostname: str, address: str, entries: list[Entry]) -> str:
     lines = text.splitlines()
     outside = _foreign(lines)
     mine = next((entry for entry in entries if hostname.lower() in map(str.lower, entry.names)), None)
-    own = own_entry([*outside, *lines], hostname, mine or Entry(address, (hostname,)))
+    own = _own_entry(outside, lines, hostname, mine or Entry(address, (hostname,)), entries)
     wanted = [own, *(entry for entry in entries if entry is not mine)]
 
     targets: dict[str, set[str]] = {}

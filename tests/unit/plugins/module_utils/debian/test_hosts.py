@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.hosts import (
@@ -116,6 +118,26 @@ def test_in_any_file_the_node_gets_its_address(text: str) -> None:
     assert ADDRESS in names(new)["gpu1"]
     assert not [address for address in names(new)["gpu1"] if address.startswith(("127.", "::1"))]
     assert render(new, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))]) == new
+
+
+NAMES = st.sampled_from(["gpu1", "gpu1.a", "gpu1.b", "GPU1", "b"])
+DECLARED = st.fixed_dictionaries(
+    {"address": st.sampled_from([ADDRESS, "10.0.0.1", "127.0.0.1"]), "names": st.lists(NAMES, min_size=1, max_size=3)}
+)
+
+
+@example([{"address": "10.0.0.1", "names": ["gpu1"]}, {"address": "10.0.0.1", "names": ["gpu1.a"]}], LOCAL)
+@example([{"address": ADDRESS, "names": ["gpu1.a"]}], LOCAL)
+@example([{"address": "127.0.0.1", "names": ["gpu1.a"]}], LOCAL)
+@settings(max_examples=5 * settings().max_examples)
+@given(st.lists(DECLARED, max_size=3), st.lists(st.lists(WORDS, max_size=4).map(" ".join), max_size=4).map("\n".join))
+def test_with_any_entries_a_second_run_changes_nothing(declared: list[dict[str, Any]], text: str) -> None:
+    entries, problems = parse_entries(declared, "names.hosts")
+    assume(not problems)
+    # The module refuses the node's name at a loopback address.
+    assume(not [one for one in entries if one.address == "127.0.0.1" and {"gpu1", "GPU1"} & {*one.names}])
+    new = render(text, "gpu1", ADDRESS, entries)
+    assert render(new, "gpu1", ADDRESS, entries) == new
 
 
 def test_all_mistakes_of_the_entries_are_found() -> None:
