@@ -16,7 +16,7 @@ description:
     reason for each image that cannot be pulled.
   - With O(background), only begins the pulls, each in a transient unit of systemd. A later call without O(background)
     waits for the images. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
-  - With O(wait_seconds), first waits for pulls in the background, and pulls nothing while one of them runs.
+  - With O(wait_seconds), only waits for pulls in the background, and pulls nothing.
   - With O(signatures), first verifies that a key of the site has signed each image that a C(prefix) names, also if the
     node has the image. Fails with all images that must not be used, and then pulls none. The answers are kept on the
     node by digest. Needs C(openssl).
@@ -47,7 +47,7 @@ options:
   wait_seconds:
     description:
       - For how long the module waits, at most, until no image of O(names) is pulled in the background. If a pull still
-        runs then, RV(under_way) names the image, and the module must be called again.
+        runs then, RV(under_way) names the image. RV(missing) has the images that the node lacks after the wait.
       - A call with a time limit shows progress, and costs the controller less than polls of a task with C(async).
     type: int
     default: 0
@@ -158,7 +158,7 @@ pulls:
   type: list
   elements: str
 under_way:
-  description: The images whose pull in the background still ran after O(wait_seconds); the module pulled no image.
+  description: The images whose pull in the background still ran after O(wait_seconds).
   returned: success, with O(wait_seconds)
   type: list
   elements: str
@@ -374,23 +374,22 @@ def main() -> None:
     docker = module.get_bin_path("docker")
     if docker is None and not module.check_mode:
         module.fail_json(msg="Docker is not installed on this node: run the role docker first.")
-    waiting = module.params["wait_seconds"] > 0 and not module.check_mode
-    left = wait_for_background(module, names, module.params["wait_seconds"]) if waiting else []
+    limit = module.params["wait_seconds"]
+    left = wait_for_background(module, names, limit) if limit else []
     # In check mode, a fresh node has no Docker yet, and no image: a real run would have installed Docker before.
     pulls = Pulls(module, docker or "", names)
+    if limit:
+        result = {**pulls.result(), "changed": False, "pulls": [], "under_way": left}
+        if left:
+            # Ansible shows this message after the last retry.
+            units = " ".join(map(unit, left))
+            result["msg"] = f"The pull of {', '.join(left)} has not ended. See: systemctl status {units}"
+        module.exit_json(**result, keys=keys)
     if module.params["background"]:
         pulls.begin()
-    elif not left:
+    else:
         pulls.wait()
-    result = {**pulls.result(), "keys": keys}
-    if waiting:
-        result["under_way"] = left
-    if left:
-        # Ansible shows this message after the last retry.
-        units = ", ".join(map(unit, left))
-        said = f"The pull of {', '.join(left)} has not ended. See: systemctl status {units}"
-        result |= {"changed": False, "pulls": [], "msg": said}
-    module.exit_json(**result)
+    module.exit_json(**pulls.result(), keys=keys)
 
 
 if __name__ == "__main__":
